@@ -1,0 +1,1 @@
+"""Readers of pasted terminal output: text to facts about one machine."""

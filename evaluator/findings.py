@@ -1,0 +1,285 @@
+"""Every warning code: severity, sentence with named gaps, remedy, and the grade that clears it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from string import Formatter
+from typing import Any
+
+from evaluator.facts import Grade
+
+
+class Severity(IntEnum):
+    INFO = 1
+    WARNING = 2
+    BLOCKER = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    severity: Severity
+    sentence: str
+    remedy: str = ""
+    cleared_by: Grade | None = None
+
+
+def _info(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
+    return Meaning(Severity.INFO, sentence, remedy, cleared_by)
+
+
+def _warn(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
+    return Meaning(Severity.WARNING, sentence, remedy, cleared_by)
+
+
+def _block(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
+    return Meaning(Severity.BLOCKER, sentence, remedy, cleared_by)
+
+
+class Code(Enum):
+    """The only list of warnings. The value names the code outside: API, cases, stored rows."""
+
+    # --- a listing, as its catalog describes it
+    BASIS_UNKNOWN = "basis_unknown"
+    PRICE_MISSING = "price_missing"
+    NO_ON_DEMAND_PRICE = "no_on_demand_price"
+    PRICE_FROM = "price_from"
+    NOT_HOURLY = "not_hourly"
+    TAX_INCLUDED = "tax_included"
+    TIERED_PRICE = "tiered_price"
+    CURRENCY_AMBIGUOUS = "currency_ambiguous"
+    CURRENCY_UNKNOWN = "currency_unknown"
+    AMOUNT_AMBIGUOUS = "amount_ambiguous"
+    VRAM_AMBIGUOUS = "vram_ambiguous"
+    VRAM_UNKNOWN = "vram_unknown"
+    VRAM_TOTAL_DIVIDED = "vram_total_divided"
+    VRAM_UNIT_CORRECTED = "vram_unit_corrected"
+    VRAM_NONSTANDARD = "vram_nonstandard"
+    FORM_FACTOR_ONLY = "form_factor_only"
+    LINK_PAIRS_ONLY = "link_pairs_only"
+    LINK_SCOPE_UNKNOWN = "link_scope_unknown"
+    IMPLAUSIBLE_LINK = "implausible_link"
+    CONFLICTING_VALUES = "conflicting_values"
+    MULTI_NODE = "multi_node"
+    FRACTIONAL_GPU = "fractional_gpu"
+    AVAILABILITY_UNKNOWN = "availability_unknown"
+    GPU_UNKNOWN = "gpu_unknown"
+    # --- a row that is not believed
+    VRAM_IMPOSSIBLE = "vram_impossible"
+    VALUE_OUT_OF_RANGE = "value_out_of_range"
+    DUPLICATE_KEY = "duplicate_key"
+    ROW_UNREADABLE = "row_unreadable"
+    # --- a page or a feed
+    LAYOUT_CHANGED = "layout_changed"
+    CHALLENGE_PAGE = "challenge_page"
+    PAGE_TRUNCATED = "page_truncated"
+    COUNT_MISMATCH = "count_mismatch"
+    PAGINATION_LOOP = "pagination_loop"
+    DUPLICATE_LISTING = "duplicate_listing"
+    MALFORMED_STRUCTURED_DATA = "malformed_structured_data"
+    HIDDEN_TEXT_IGNORED = "hidden_text_ignored"
+    ENCODING_REPLACED = "encoding_replaced"
+    STALE_PAGE = "stale_page"
+    # --- a plan on a machine
+    SNAPSHOT_NOT_RESERVATION = "snapshot_not_reservation"
+    TOPOLOGY_NOT_VERIFIED = "topology_not_verified"
+    LINK_UNKNOWN = "link_unknown"
+    LINK_CLAIMED = "link_claimed"
+    LINK_INSUFFICIENT = "link_insufficient"
+    LINK_CONTRADICTED = "link_contradicted"
+    FABRIC_UNKNOWN = "fabric_unknown"
+    FABRIC_CLAIMED = "fabric_claimed"
+    DOES_NOT_FIT = "does_not_fit"
+    TIGHT_FIT = "tight_fit"
+    MEMORY_UNKNOWN = "memory_unknown"
+    ACTIVATIONS_WIDE = "activations_wide"
+    GPU_AMBIGUOUS = "gpu_ambiguous"
+    IDLE_GPUS = "idle_gpus"
+    PLAN_INDIVISIBLE = "plan_indivisible"
+    HOST_RAM_SMALL = "host_ram_small"
+    HOST_UNKNOWN = "host_unknown"
+    NOT_AVAILABLE = "not_available"
+    NOT_RANKED = "not_ranked"
+    # --- a workload
+    MODEL_KEYS_IGNORED = "model_keys_ignored"
+    ARCHITECTURE_UNKNOWN = "architecture_unknown"
+
+    @property
+    def meaning(self) -> Meaning:
+        return MEANINGS[self]
+
+
+_ASK_TOPOLOGY = "Ask for `nvidia-smi topo -m` and `nvidia-smi topo -p2p r` from this very machine."
+
+MEANINGS: Mapping[Code, Meaning] = {
+    Code.BASIS_UNKNOWN: _warn(
+        "{price} is not said to be per machine or per GPU; with {gpu_count} GPUs the bill may "
+        "differ {gpu_count}-fold.",
+        "Ask whether the rate covers the whole machine.",
+        Grade.DECLARED,
+    ),
+    Code.PRICE_MISSING: _warn("No price is published.", "Ask for a quote.", Grade.DECLARED),
+    Code.NO_ON_DEMAND_PRICE: _warn(
+        "Only {purchase} prices are published.", "Ask for an on-demand rate.", Grade.DECLARED
+    ),
+    Code.PRICE_FROM: _warn("The price is a lowest price: {words}.", "Ask for the full quote."),
+    Code.NOT_HOURLY: _warn("It cannot be booked by the hour, only by the {unit}."),
+    Code.TAX_INCLUDED: _info("The printed price includes tax: {words}."),
+    Code.TIERED_PRICE: _warn("The price changes with use: {words}."),
+    Code.CURRENCY_AMBIGUOUS: _warn("The currency is not certain: {words}."),
+    Code.CURRENCY_UNKNOWN: _warn("No currency is stated beside {amount}."),
+    Code.AMOUNT_AMBIGUOUS: _warn("{words} can be read as two different amounts."),
+    Code.VRAM_AMBIGUOUS: _warn(
+        "{words} may be memory per GPU or of the machine: this model exists in {sizes} GB.",
+        "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`.",
+        Grade.MEASURED,
+    ),
+    Code.VRAM_UNKNOWN: _warn(
+        "Memory per GPU is not known: {words}.",
+        "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`.",
+        Grade.DECLARED,
+    ),
+    Code.VRAM_TOTAL_DIVIDED: _info("{words} was the machine's total; each GPU has {each} GB."),
+    Code.VRAM_UNIT_CORRECTED: _info("{words} stood in a MiB field but counts GB."),
+    Code.VRAM_NONSTANDARD: _warn("{words} is no published memory size of {gpu_model}."),
+    Code.FORM_FACTOR_ONLY: _warn(
+        "{form_factor} is a form factor; no link between the GPUs is stated.",
+        _ASK_TOPOLOGY,
+        Grade.MEASURED,
+    ),
+    Code.LINK_PAIRS_ONLY: _warn("NVLink joins pairs of GPUs only.", _ASK_TOPOLOGY, Grade.MEASURED),
+    Code.LINK_SCOPE_UNKNOWN: _warn(
+        "NVLink is claimed for cards that may be joined in pairs or not at all.",
+        _ASK_TOPOLOGY,
+        Grade.MEASURED,
+    ),
+    Code.IMPLAUSIBLE_LINK: _warn(
+        "{link} is claimed, but {gpu_model} has no such link.", _ASK_TOPOLOGY, Grade.MEASURED
+    ),
+    Code.CONFLICTING_VALUES: _warn("Two places disagree: {words}."),
+    Code.MULTI_NODE: _info("This rental is {nodes} machines, joined by a network."),
+    Code.FRACTIONAL_GPU: _warn("It is a share of a GPU: {words}."),
+    Code.AVAILABILITY_UNKNOWN: _info("The catalog does not say whether it can be rented now."),
+    Code.GPU_UNKNOWN: _warn("The GPU {words} is not in our list of published cards."),
+    Code.VRAM_IMPOSSIBLE: _block("{words} fits {gpu_model} neither per GPU nor as a total."),
+    Code.VALUE_OUT_OF_RANGE: _block("{field} = {value} is outside {expected}."),
+    Code.DUPLICATE_KEY: _block("The key {key} stands {times} times in one file."),
+    Code.ROW_UNREADABLE: _block("{field}: read {value}, expected {expected}."),
+    Code.LAYOUT_CHANGED: _block(
+        "Listings were expected on the page and none was found.",
+        "Check the source's profile against the stored page.",
+    ),
+    Code.CHALLENGE_PAGE: _block("The site answered with a challenge instead of its catalog."),
+    Code.PAGE_TRUNCATED: _block("The body ends before the document does."),
+    Code.COUNT_MISMATCH: _warn("The page counts {stated} listings, {found} were found."),
+    Code.PAGINATION_LOOP: _info("The page list leads back to {url}."),
+    Code.DUPLICATE_LISTING: _info("{key} stands on more than one page."),
+    Code.MALFORMED_STRUCTURED_DATA: _warn("A block of structured data cannot be parsed: {words}."),
+    Code.HIDDEN_TEXT_IGNORED: _info("Text that no visitor sees was not read."),
+    Code.ENCODING_REPLACED: _warn("{count} bytes are not valid in the page's encoding."),
+    Code.STALE_PAGE: _warn("The page dates itself {date}."),
+    Code.SNAPSHOT_NOT_RESERVATION: _info(
+        "Seen {age} ago in a catalog: a snapshot, not a reservation."
+    ),
+    Code.TOPOLOGY_NOT_VERIFIED: _warn(
+        "How the {gpu_count} GPUs are joined is not verified.", _ASK_TOPOLOGY, Grade.MEASURED
+    ),
+    Code.LINK_UNKNOWN: _warn(
+        "{plan} lives on the link between the GPUs, and nothing is known about it.",
+        _ASK_TOPOLOGY,
+        Grade.MEASURED,
+    ),
+    Code.LINK_CLAIMED: _warn(
+        "{plan} needs {link}, which the provider claims and nobody has measured.",
+        _ASK_TOPOLOGY,
+        Grade.MEASURED,
+    ),
+    Code.LINK_INSUFFICIENT: _block("{plan} needs more than {link} carries: {reason}."),
+    Code.LINK_CONTRADICTED: _block("The evidence contradicts the declared link: {reason}."),
+    Code.FABRIC_UNKNOWN: _warn(
+        "{plan} spans {nodes} machines, and nothing is known about the network between them.",
+        "Ask for a two-node `all_reduce_perf -b 1G -e 8G -f 2`.",
+        Grade.BENCHMARKED,
+    ),
+    Code.FABRIC_CLAIMED: _warn(
+        "{plan} spans {nodes} machines over {fabric}, which the provider claims.",
+        "Ask for a two-node `all_reduce_perf -b 1G -e 8G -f 2`.",
+        Grade.BENCHMARKED,
+    ),
+    Code.DOES_NOT_FIT: _block("{needed} are needed on {rank}, {usable} are usable.", "{change}"),
+    Code.TIGHT_FIT: _warn("It fits at {typical} and not at {high}; {usable} are usable."),
+    Code.MEMORY_UNKNOWN: _warn(
+        "Memory per GPU is not known, so no plan can be judged.",
+        "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`.",
+        Grade.DECLARED,
+    ),
+    Code.ACTIVATIONS_WIDE: _info(
+        "Activations are a wide estimate: {low} to {high}.", "Measure one step on one GPU."
+    ),
+    Code.GPU_AMBIGUOUS: _warn(
+        "The label may mean {cards}; the smallest and slowest of them is judged.",
+        "Ask for `nvidia-smi -L`.",
+        Grade.MEASURED,
+    ),
+    Code.IDLE_GPUS: _info("{idle} of {gpu_count} GPUs stay idle under this plan."),
+    Code.PLAN_INDIVISIBLE: _block("{quantity} cannot be divided by {degree}.", "{change}"),
+    Code.HOST_RAM_SMALL: _warn("Host RAM {ram} is below {needed}: {reason}."),
+    Code.HOST_UNKNOWN: _info("Not stated: {items}."),
+    Code.NOT_AVAILABLE: _warn("The catalog says {availability}."),
+    Code.NOT_RANKED: _info("Shown but not ranked: {reason}."),
+    Code.MODEL_KEYS_IGNORED: _info("Keys of the model config that were not used: {keys}."),
+    Code.ARCHITECTURE_UNKNOWN: _warn(
+        "The architecture {architecture} is not known: the parameter count has to be given."
+    ),
+}
+
+
+class MissingGap(ValueError):
+    """A finding was made without a word that its sentence needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A code with the words for its gaps. Build it with `finding`, which checks the gaps."""
+
+    code: Code
+    gaps: tuple[tuple[str, str], ...] = field(default=())
+
+    @property
+    def severity(self) -> Severity:
+        return self.code.meaning.severity
+
+    @property
+    def sentence(self) -> str:
+        return self.code.meaning.sentence.format(**dict(self.gaps))
+
+    @property
+    def remedy(self) -> str:
+        return self.code.meaning.remedy.format(**dict(self.gaps))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For storage. `from_dict` gives the same finding back."""
+        return {"code": self.code.value, "gaps": dict(self.gaps)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Finding:
+        return finding(Code(stored["code"]), **stored["gaps"])
+
+
+def gaps_of(code: Code) -> frozenset[str]:
+    """Names of the words that a code's sentence and remedy leave open."""
+    texts = (code.meaning.sentence, code.meaning.remedy)
+    return frozenset(name for text in texts for _, name, _, _ in Formatter().parse(text) if name)
+
+
+def finding(code: Code, **gaps: object) -> Finding:
+    """A finding whose sentence can be printed. Raises MissingGap, naming the missing words."""
+    missing = gaps_of(code) - gaps.keys()
+    if missing:
+        raise MissingGap(f"{code.value} needs {', '.join(sorted(missing))}")
+    return Finding(code, tuple(sorted((name, str(value)) for name, value in gaps.items())))

@@ -1,0 +1,1 @@
+"""The Django project and its one app: the catalog, its evidence and its pages."""

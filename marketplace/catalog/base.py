@@ -1,0 +1,96 @@
+"""The vocabulary of catalog reading: what a provider says (Offer), what it means (Entry)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from evaluator.findings import Finding
+from evaluator.machine import Availability, LinkClass
+from evaluator.prices import Quote
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One machine, or several alike, as a catalog describes it. None is unknown throughout.
+
+    `vram_bytes_per_gpu` is the published label size of the card times 10^9 where the figure names
+    a known size, else the bytes stated; a memory budget uses the card's reported size instead.
+    `words` holds the provider's own text for each attribute.
+    """
+
+    sku: str
+    region: str = ""
+    zone: str = ""
+    title: str = ""
+    url: str = ""
+    gpu_model: str | None = None
+    gpu_count: int | None = None
+    nodes: int = 1
+    gpu_fraction: str = ""
+    vram_bytes_per_gpu: int | None = None
+    vram_reported_bytes: int | None = None
+    form_factor: str | None = None
+    link: LinkClass | None = None
+    inter_node: str | None = None
+    availability: Availability = Availability.UNKNOWN
+    quantity: int | None = None
+    vcpus: int | None = None
+    ram_bytes: int | None = None
+    local_storage_bytes: int | None = None
+    quotes: tuple[Quote, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A row that was read but is not believed. `reason` is the finding that says why."""
+
+    sku: str
+    reason: Finding
+    region: str = ""
+    zone: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One fetched body. `url` is the address after redirects."""
+
+    url: str
+    body: bytes
+    content_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a source's pages hold. `left_out` counts rows that are no GPU machines, by reason.
+
+    `complete` says whether the pages were proved whole, so that an absent listing is really gone.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    complete: bool = True
+
+
+class Adapter(Protocol):
+    """Reads one kind of source. Pure: bytes to a batch, no network, no clock, no database."""
+
+    def next_page(self, page: Page) -> str | None:
+        """Address of the page that follows, as the page itself names it."""
+
+    def read(self, pages: Sequence[Page]) -> Batch:
+        """All that the pages hold, in reading order. Raises UnreadablePage when that is nothing."""
+
+
+class UnreadablePage(ValueError):
+    """No body of this source can be read: the last good listings stay."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.sentence)
+        self.finding = finding
