@@ -1,1 +1,0 @@
-"""Readers of pasted terminal output: text to facts about one machine."""
