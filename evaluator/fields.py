@@ -1,0 +1,130 @@
+"""Strict readers for documents that people write. Every refusal says what was read and expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from typing import Any
+
+LARGEST = 10**15
+"""Above any parameter count, token count or byte count of a model: a typing error."""
+SHOWN = 60
+TEXT_LIMIT = 200
+
+
+class InvalidWorkload(ValueError):
+    """A field that cannot be used: its name, what was read, what was expected."""
+
+    def __init__(self, field: str, read: object, expected: str) -> None:
+        self.field, self.read, self.expected = field, read, expected
+        super().__init__(f"{field}: read {shown(read)}, expected {expected}")
+
+
+def shown(value: object) -> str:
+    """A value as a short text, however long or deep it is."""
+    if isinstance(value, Mapping):
+        return f"an object of {len(value)} keys"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    text = f"{value:.6g}" if isinstance(value, int) and abs(value) > LARGEST else _repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _repr(value: object) -> str:
+    return ascii(value[:SHOWN]) if isinstance(value, str) else repr(value)
+
+
+class Fields:
+    """Reads the keys of one object and remembers which were asked for."""
+
+    def __init__(self, document: object, path: str = "") -> None:
+        if not isinstance(document, Mapping):
+            raise InvalidWorkload(path or "the document", document, "an object of keys and values")
+        self._document, self._path = document, path
+        self._asked: set[str] = set()
+
+    def name(self, key: str) -> str:
+        return f"{self._path}.{key}" if self._path else key
+
+    def raw(self, key: str) -> Any:
+        """The value, or None where it is absent or null."""
+        self._asked.add(key)
+        return self._document.get(key)
+
+    def refuse(self, key: str, expected: str) -> InvalidWorkload:
+        return InvalidWorkload(self.name(key), self._document.get(key), expected)
+
+    def unread(self) -> tuple[str, ...]:
+        """Keys nobody asked for, sorted."""
+        return tuple(sorted(str(key) for key in self._document if key not in self._asked))
+
+    def finish(self) -> None:
+        """Refuses keys that were not asked for."""
+        if unknown := self.unread():
+            listed = ", ".join(shown(key) for key in unknown[:10])
+            raise InvalidWorkload(self._path or "the document", listed, f"only {self._known()}")
+
+    def _known(self) -> str:
+        return ", ".join(sorted(self._asked))
+
+    def integer(self, key: str, low: int = 1, high: int = LARGEST) -> int | None:
+        value = self.raw(key)
+        if value is None:
+            return None
+        expected = f"a whole number from {low} to {high}"
+        if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST:
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise self.refuse(key, expected)
+        return value
+
+    def number(self, key: str, low: float = 0.0, high: float = float(LARGEST)) -> float | None:
+        value = self.raw(key)
+        if value is None:
+            return None
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if not plain or not math.isfinite(value) or not low < value <= high:
+            raise self.refuse(key, f"a number above {low:g}, at most {high:g}")
+        return float(value)
+
+    def money(self, key: str) -> Decimal | None:
+        """A positive amount; a JSON number is taken by its shortest decimal text."""
+        number = self.number(key)
+        return None if number is None else Decimal(str(self._document[key]))
+
+    def flag(self, key: str) -> bool | None:
+        value = self.raw(key)
+        if value is not None and not isinstance(value, bool):
+            raise self.refuse(key, "true or false")
+        return value
+
+    def text(self, key: str) -> str | None:
+        value = self.raw(key)
+        if value is None:
+            return None
+        if not isinstance(value, str) or len(value) > TEXT_LIMIT or "\x00" in value:
+            raise self.refuse(key, f"a text of at most {TEXT_LIMIT} characters")
+        return value
+
+    def choice(self, key: str, words: Collection[str]) -> str | None:
+        value = self.raw(key)
+        if value is not None and (not isinstance(value, str) or value not in words):
+            raise self.refuse(key, f"one of {', '.join(words)}")
+        return value
+
+    def texts(self, key: str, limit: int = 100) -> tuple[str, ...]:
+        value = self.raw(key)
+        if value is None:
+            return ()
+        fine = isinstance(value, list | tuple) and len(value) <= limit
+        if not fine or any(not isinstance(one, str) or len(one) > TEXT_LIMIT for one in value):
+            raise self.refuse(key, f"a list of at most {limit} texts")
+        return tuple(value)
+
+    def table(self, key: str) -> Fields | None:
+        value = self.raw(key)
+        return None if value is None else Fields(value, self.name(key))
+
+    def keys(self) -> tuple[str, ...]:
+        return tuple(str(key) for key in self._document)

@@ -1,0 +1,138 @@
+"""A workload: one model and what is to be done with it, serving or training."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from evaluator.facts import Grade
+from evaluator.findings import Finding
+from evaluator.shapes import ModelShape
+
+
+class Task(StrEnum):
+    SERVE = "serve"
+    TRAIN = "train"
+    FINETUNE = "finetune"
+
+
+class Recompute(StrEnum):
+    """What the backward pass computes again instead of keeping."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Lora:
+    """Low-rank adapters on the named matrices; the base is frozen. `targets` are projections."""
+
+    rank: int = 16
+    targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj")
+
+
+@dataclass(frozen=True, slots=True)
+class ServingJob:
+    """Requests of `input_tokens` + `output_tokens`, `concurrency` at once over all replicas."""
+
+    engine: str = "vllm"
+    engine_version: str = ""
+    kv_dtype: str = "bf16"
+    input_tokens: int = 1024
+    output_tokens: int = 256
+    concurrency: int = 1
+    memory_utilization: float = 0.90
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    arrival_rate: float | None = None
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    tokens_per_s: float | None = None
+    mla_kv: bool = True
+    window_kv: bool = True
+
+    @property
+    def sequence_tokens(self) -> int:
+        """Tokens that one request holds in the cache at its end."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob:
+    """`micro_batch` sequences of `seq_len` per data-parallel rank and forward pass."""
+
+    optimizer: str = "adam"
+    precision: str = "mixed"
+    seq_len: int = 4096
+    micro_batch: int = 1
+    global_batch: int | None = None
+    recompute: Recompute = Recompute.NONE
+    lora: Lora | None = None
+    offload: str = "none"
+    tokens_to_train: int | None = None
+    deadline_hours: float | None = None
+    dataset_bytes: int | None = None
+    checkpoint_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a candidate must offer besides memory. None is no demand."""
+
+    regions: tuple[str, ...] = ()
+    max_price_per_hour: Decimal | None = None
+    spot: bool | None = None
+    min_grade: Grade | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A value that the workload left out and the evaluator chose."""
+
+    key: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Exactly one of `serving` and `training` is set. `pins` are bytes by component name."""
+
+    name: str
+    task: Task
+    model: ModelShape
+    weights_format: str = "bf16"
+    serving: ServingJob | None = None
+    training: TrainingJob | None = None
+    pins: Mapping[str, int] = field(default_factory=dict)
+    budget_amount: Decimal | None = None
+    budget_currency: str | None = None
+    needs: Needs = field(default_factory=Needs)
+    assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
+    findings: tuple[Finding, ...] = field(default=(), compare=False)
+
+    def fingerprint(self) -> str:
+        """Equal for workloads that every verdict treats alike: names and notes stay out."""
+        text = _identity(self, leave_out={"name", "assumptions", "findings", "source"})
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _identity(value: Any, leave_out: frozenset[str] | set[str]) -> str:
+    if is_dataclass(value):
+        parts = [
+            f"{item.name}={_identity(getattr(value, item.name), leave_out)}"
+            for item in fields(value)
+            if item.name not in leave_out
+        ]
+        return f"({';'.join(parts)})"
+    if isinstance(value, Mapping):
+        return f"({';'.join(f'{key}={value[key]}' for key in sorted(value))})"
+    if isinstance(value, tuple):
+        return f"[{','.join(_identity(item, leave_out) for item in value)}]"
+    return repr(value)
