@@ -1,0 +1,45 @@
+"""What a machine must offer for a test: skipped with a word, or failed when REQUIRE_ALL=1."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.services import SHARED, missing_parts
+
+REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
+
+
+@cache
+def absent() -> dict[str, str]:
+    return missing_parts()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    lacking = [f"needs {word}" for mark, word in absent().items() if item.get_closest_marker(mark)]
+    if lacking and REQUIRE_ALL:
+        pytest.fail("; ".join(lacking), pytrace=False)
+    if lacking:
+        pytest.skip("; ".join(lacking))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The case files outside the repository. A test that asks for it carries the marker `shared`."""
+    return SHARED.resolve()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A file or a name of its own per run: threads meet a real database, and runs do not meet."""
+    from django.db import connections
+
+    for connection in connections.all():
+        test = connection.settings_dict["TEST"]
+        if connection.vendor == "sqlite":
+            test["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+        else:
+            test["NAME"] = f"test_linkproof_{os.getpid()}"
