@@ -17,6 +17,7 @@ class Entry:
 
     `vram_bytes_per_gpu` is the published label size of the card times 10^9 where the figure names
     a known size, else the bytes stated; a memory budget uses the card's reported size instead.
+    `gpu_count` counts every GPU of the rental, over all its `nodes`.
     `words` holds the provider's own text for each attribute.
     """
 
