@@ -28,7 +28,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The case files outside the repository. A test that asks for it carries the marker `shared`."""
+    """The case files outside the repository. A test that asks for it is marked `shared`."""
     return SHARED.resolve()
 
 
