@@ -26,6 +26,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("; ".join(lacking))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Right above the closing line: what did not run here, and what would enable it."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    for mark, remedy in absent().items():
+        count = sum(mark in report.keywords for report in skipped)
+        if count:
+            terminalreporter.write_line(f"not run here: {count} {mark} tests. They need {remedy}.")
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The case files outside the repository. A test that asks for it is marked `shared`."""
