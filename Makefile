@@ -33,7 +33,7 @@ run: .venv/run.stamp
 
 check: .venv/test.stamp
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/djlint templates --lint --quiet
