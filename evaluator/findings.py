@@ -90,6 +90,7 @@ class Code(Enum):
     TOPOLOGY_NOT_VERIFIED = "topology_not_verified"
     LINK_UNKNOWN = "link_unknown"
     LINK_CLAIMED = "link_claimed"
+    LINK_UNBENCHMARKED = "link_unbenchmarked"
     LINK_INSUFFICIENT = "link_insufficient"
     LINK_CONTRADICTED = "link_contradicted"
     FABRIC_UNKNOWN = "fabric_unknown"
@@ -198,6 +199,11 @@ MEANINGS: Mapping[Code, Meaning] = {
         "{plan} needs {link}, which the provider claims and nobody has measured.",
         _ASK_TOPOLOGY,
         Grade.MEASURED,
+    ),
+    Code.LINK_UNBENCHMARKED: _warn(
+        "{plan} would run over {link}; whether that is enough, only a benchmark tells.",
+        "Ask for `all_reduce_perf -b 1G -e 8G -f 2` over all GPUs.",
+        Grade.BENCHMARKED,
     ),
     Code.LINK_INSUFFICIENT: _block("{plan} needs more than {link} carries: {reason}."),
     Code.LINK_CONTRADICTED: _block("The evidence contradicts the declared link: {reason}."),
