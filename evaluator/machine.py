@@ -38,6 +38,15 @@ class Availability(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two facts about one attribute that disagree: the one judged by, and the one outweighed."""
+
+    attribute: str
+    judged_by: str
+    outweighed: str
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """One machine as offered. `specs` are all cards that its label may mean, worst one binding.
 
@@ -64,16 +73,27 @@ class Machine:
     driver_version: Fact[str] = UNKNOWN
     cuda_version: Fact[str] = UNKNOWN
     nccl_version: Fact[str] = UNKNOWN
+    conflicts: tuple[Conflict, ...] = ()
 
     def fingerprint(self) -> str:
         """Equal for machines that every verdict treats alike: values and grades, never dates."""
         parts = [f"{item.name}={_identity(getattr(self, item.name))}" for item in fields(self)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
+    def conflict_over(self, attribute: str) -> Conflict | None:
+        return next((item for item in self.conflicts if item.attribute == attribute), None)
+
 
 def _identity(value: Any) -> Any:
     if isinstance(value, Fact):
         return value.identity
     if isinstance(value, tuple):
-        return tuple(spec.id for spec in value)
+        return tuple(item.id if isinstance(item, GpuSpec) else item for item in value)
     return value
+
+
+def worst_usable_bytes(specs: tuple[GpuSpec, ...]) -> int | None:
+    """Memory that the driver reports on the smallest card; None where any card's is unknown."""
+    sizes = [spec.usable_bytes for spec in specs]
+    known = [size for size in sizes if size is not None]
+    return min(known) if known and len(known) == len(sizes) else None

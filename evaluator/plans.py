@@ -221,7 +221,7 @@ def _inner_sizes(model: ModelShape) -> list[tuple[str, int]]:
     experts = model.experts
     if experts is None:
         return [("MLP size", model.mlp_size)]
-    dense = model.mlp_size if experts.layers < model.layers else 0
+    dense = model.mlp_size if experts.dense_layers else 0
     return [
         ("MLP size", dense),
         ("expert size", experts.size),

@@ -1,0 +1,208 @@
+"""What a plan must move between GPUs: which collective, how often, how many bytes.
+
+Symbols follow the ZeRO paper (arXiv 1910.02054, section 7) and Megatron-LM (arXiv 1909.08053,
+section 3): P parameters of one rank, w bytes per gathered weight, g bytes per gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from evaluator.jobs import Recompute, ServingJob, TrainingJob, Workload
+from evaluator.parameters import total_params
+from evaluator.plans import Plan
+from evaluator.units import GB, KIB, MB, MIB
+
+
+class Operation(StrEnum):
+    ALL_REDUCE = "all-reduce"
+    ALL_GATHER = "all-gather"
+    REDUCE_SCATTER = "reduce-scatter"
+    SEND = "send"
+
+
+class Bound(StrEnum):
+    """What sets the time of one call, by the size of its message."""
+
+    LATENCY = "latency"
+    MIXED = "latency and bandwidth"
+    BANDWIDTH = "bandwidth"
+
+
+LATENCY_BELOW = 64 * KIB
+"""Engines' own kernels take the same few microseconds up to here (aiconfigurator tables)."""
+BANDWIDTH_ABOVE = 32 * MIB
+"""From here on latency is below a tenth of the time (15 measured curves)."""
+
+
+def bus_factor(operation: Operation, ranks: int) -> Fraction:
+    """Bytes that each rank sends per byte of buffer: nccl-tests PERFORMANCE.md."""
+    if operation is Operation.SEND:
+        return Fraction(1)
+    share = Fraction(ranks - 1, ranks)
+    return 2 * share if operation is Operation.ALL_REDUCE else share
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """One kind of exchange. `buffer_bytes` sums the buffers of all `calls` on one GPU.
+
+    `group` ranks take part, spread over `machines`. `per` names the unit of work: an optimizer
+    step, a decode step, the prefill of one request.
+    """
+
+    purpose: str
+    operation: Operation
+    group: int
+    calls: int
+    buffer_bytes: int
+    per: str
+    machines: int = 1
+
+    @property
+    def message_bytes(self) -> int:
+        """Buffer of one call, as nccl-tests counts it."""
+        return self.buffer_bytes // self.calls
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that each GPU sends per unit of work, wherever its peers are."""
+        return int(bus_factor(self.operation, self.group) * self.buffer_bytes)
+
+    @property
+    def between_machines_bytes(self) -> int:
+        """Bytes per GPU that leave the machine when the collective is hierarchical; else 0.
+
+        Each of the g GPUs of a machine carries 1/g of the buffer over the network.
+        """
+        if self.machines == 1:
+            return 0
+        share = 1 if self.operation is Operation.SEND else max(1, self.group // self.machines)
+        return int(bus_factor(self.operation, self.machines) * self.buffer_bytes / share)
+
+    @property
+    def bound(self) -> Bound:
+        if self.message_bytes <= LATENCY_BELOW:
+            return Bound.LATENCY
+        return Bound.BANDWIDTH if self.message_bytes >= BANDWIDTH_ABOVE else Bound.MIXED
+
+    @property
+    def words(self) -> str:
+        """The need in numbers, for a screen."""
+        calls = f"{self.calls} {self.operation}{'s' if self.calls > 1 else ''}"
+        return (
+            f"{calls} of {_size(self.message_bytes)} over {self.group} GPUs per {self.per}: "
+            f"{_size(self.sent_bytes)} sent by each GPU, bound by {self.bound}"
+        )
+
+
+def _size(byte_count: int) -> str:
+    for unit, name in ((GB, "GB"), (MB, "MB")):
+        if byte_count >= unit:
+            return f"{byte_count / unit:.3g} {name}"
+    return f"{byte_count / 1000:.3g} kB"
+
+
+def traffic(workload: Workload, plan: Plan, trainable: int | None = None) -> tuple[Traffic, ...]:
+    """All exchanges of a plan, per GPU of the busiest rank. Empty for one GPU and for replicas.
+
+    `trainable` counts parameters that get gradients (default: all). Gradient and parameter
+    traffic is left out where the size of the model is unknown.
+    """
+    if workload.serving:
+        return tuple(_serving(workload, workload.serving, plan))
+    if workload.training:
+        return tuple(_training(workload, workload.training, plan, trainable))
+    return ()
+
+
+def _serving(workload: Workload, job: ServingJob, plan: Plan) -> Iterator[Traffic]:
+    model = workload.model
+    layers = -(-model.layers // plan.pp)
+    running = -(-job.concurrency // plan.replicas)
+    for per, tokens in (("decode step", running), ("prefill of one request", job.input_tokens)):
+        message = tokens * model.hidden * ACTIVATION_BYTES
+        if plan.tp > 1:
+            yield _tensor(plan, 2 * layers, message, per)
+        if plan.pp > 1:
+            yield _pipeline(plan, 1, message, per)
+
+
+ACTIVATION_BYTES = 2
+"""Activations travel in 16 bits whatever the format of the weights."""
+FORWARD_AND_BACKWARD = 4
+WITH_FULL_RECOMPUTE = 6
+"""All-reduces per layer and micro-batch: two forward, two backward, two in a second forward."""
+
+
+def _training(
+    workload: Workload, job: TrainingJob, plan: Plan, trainable: int | None
+) -> Iterator[Traffic]:
+    model, rounds = workload.model, micro_batches(job, plan)
+    layers = -(-model.layers // plan.pp)
+    message = job.seq_len * job.micro_batch * model.hidden * ACTIVATION_BYTES
+    if plan.tp > 1:
+        each = WITH_FULL_RECOMPUTE if job.recompute is Recompute.FULL else FORWARD_AND_BACKWARD
+        yield _tensor(plan, each * layers * rounds, message, STEP)
+    if plan.pp > 1:
+        yield _pipeline(plan, 2 * rounds, message, STEP)
+    params = total_params(model)
+    if plan.dp > 1 and params is not None:
+        yield from _data(job, plan, layers, params, params if trainable is None else trainable)
+
+
+STEP = "optimizer step"
+
+
+def micro_batches(job: TrainingJob, plan: Plan) -> int:
+    """Forward passes per rank and optimizer step; 1 where no global batch is given."""
+    if job.global_batch is None:
+        return 1
+    return max(1, job.global_batch // (plan.dp * job.micro_batch))
+
+
+def _tensor(plan: Plan, calls: int, message: int, per: str) -> Traffic:
+    return Traffic("tensor parallel", Operation.ALL_REDUCE, plan.tp, calls, calls * message, per)
+
+
+def _pipeline(plan: Plan, calls: int, message: int, per: str) -> Traffic:
+    machines = plan.nodes if plan.tp * plan.pp > plan.gpus // plan.nodes else 1
+    return Traffic("pipeline", Operation.SEND, 2, calls, calls * message, per, min(2, machines))
+
+
+def _data(
+    job: TrainingJob, plan: Plan, layers: int, params: int, trainable: int
+) -> Iterator[Traffic]:
+    """Sharded: two gathers and one scatter per micro-batch. Replicated: one all-reduce per step."""
+    split = plan.tp * plan.pp
+    weights = params // split * _element_bytes(job)
+    gradients = trainable // split * _element_bytes(job)
+    if plan.shard > 1:
+        yield from _sharded(plan, layers * micro_batches(job, plan), layers, weights, gradients)
+    copies = plan.dp // plan.shard
+    if copies > 1:
+        buffer = gradients // plan.shard
+        calls = max(1, -(-buffer // BUCKET_BYTES))
+        reduce = Operation.ALL_REDUCE
+        yield Traffic("gradients", reduce, copies, calls, buffer, STEP, plan.nodes)
+
+
+BUCKET_BYTES = 25 * MIB
+"""DistributedDataParallel's default bucket (PyTorch documentation, bucket_cap_mb)."""
+
+
+def _sharded(
+    plan: Plan, calls: int, layers: int, weights: int, gradients: int
+) -> Iterator[Traffic]:
+    spans = plan.tp * plan.shard > plan.gpus // plan.nodes
+    machines, rounds = plan.nodes if spans else 1, calls // layers
+    gather, scatter = Operation.ALL_GATHER, Operation.REDUCE_SCATTER
+    yield Traffic("parameters", gather, plan.shard, 2 * calls, 2 * weights * rounds, STEP, machines)
+    yield Traffic("gradients", scatter, plan.shard, calls, gradients * rounds, STEP, machines)
+
+
+def _element_bytes(job: TrainingJob) -> int:
+    return 4 if job.precision.startswith("fp32") else 2
