@@ -205,4 +205,4 @@ def _sharded(
 
 
 def _element_bytes(job: TrainingJob) -> int:
-    return 4 if job.precision.startswith("fp32") else 2
+    return 4 if job.precision.param_bytes >= 4 else 2

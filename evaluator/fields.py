@@ -21,8 +21,16 @@ class InvalidWorkload(ValueError):
         super().__init__(f"{field}: read {shown(read)}, expected {expected}")
 
 
+class UnknownKeys(str):
+    """Names of keys, already fit to print."""
+
+
 def shown(value: object) -> str:
     """A value as a short text, however long or deep it is."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, UnknownKeys):
+        return f"unknown keys {value}"
     if isinstance(value, Mapping):
         return f"an object of {len(value)} keys"
     if isinstance(value, list | tuple):
@@ -41,32 +49,34 @@ class Fields:
     def __init__(self, document: object, path: str = "") -> None:
         if not isinstance(document, Mapping):
             raise InvalidWorkload(path or "the document", document, "an object of keys and values")
-        self._document, self._path = document, path
+        self.document: Mapping[str, Any] = document
+        self.path = path
         self._asked: set[str] = set()
 
     def name(self, key: str) -> str:
-        return f"{self._path}.{key}" if self._path else key
+        return f"{self.path}.{key}" if self.path else key
+
+    def has(self, key: str) -> bool:
+        return self.document.get(key) is not None
 
     def raw(self, key: str) -> Any:
         """The value, or None where it is absent or null."""
         self._asked.add(key)
-        return self._document.get(key)
+        return self.document.get(key)
 
     def refuse(self, key: str, expected: str) -> InvalidWorkload:
-        return InvalidWorkload(self.name(key), self._document.get(key), expected)
+        return InvalidWorkload(self.name(key), self.document.get(key), expected)
 
     def unread(self) -> tuple[str, ...]:
         """Keys nobody asked for, sorted."""
-        return tuple(sorted(str(key) for key in self._document if key not in self._asked))
+        return tuple(sorted(str(key) for key in self.document if key not in self._asked))
 
     def finish(self) -> None:
-        """Refuses keys that were not asked for."""
+        """Refuses keys that were not asked for, by name."""
         if unknown := self.unread():
             listed = ", ".join(shown(key) for key in unknown[:10])
-            raise InvalidWorkload(self._path or "the document", listed, f"only {self._known()}")
-
-    def _known(self) -> str:
-        return ", ".join(sorted(self._asked))
+            expected = f"only {', '.join(sorted(self._asked))}"
+            raise InvalidWorkload(self.path or "the document", UnknownKeys(listed), expected)
 
     def integer(self, key: str, low: int = 1, high: int = LARGEST) -> int | None:
         value = self.raw(key)
@@ -88,10 +98,20 @@ class Fields:
             raise self.refuse(key, f"a number above {low:g}, at most {high:g}")
         return float(value)
 
+    def count(self, key: str, high: float) -> float:
+        """A number of at least 0 that must be there."""
+        value = self.raw(key)
+        if value == 0 and not isinstance(value, bool):
+            return 0.0
+        number = self.number(key, high=high)
+        if number is None:
+            raise self.refuse(key, f"a number from 0 to {high:g}")
+        return number
+
     def money(self, key: str) -> Decimal | None:
         """A positive amount; a JSON number is taken by its shortest decimal text."""
         number = self.number(key)
-        return None if number is None else Decimal(str(self._document[key]))
+        return None if number is None else Decimal(str(self.document[key]))
 
     def flag(self, key: str) -> bool | None:
         value = self.raw(key)
@@ -99,12 +119,12 @@ class Fields:
             raise self.refuse(key, "true or false")
         return value
 
-    def text(self, key: str) -> str | None:
+    def text(self, key: str, limit: int = TEXT_LIMIT) -> str | None:
         value = self.raw(key)
         if value is None:
             return None
-        if not isinstance(value, str) or len(value) > TEXT_LIMIT or "\x00" in value:
-            raise self.refuse(key, f"a text of at most {TEXT_LIMIT} characters")
+        if not isinstance(value, str) or len(value) > limit or "\x00" in value:
+            raise self.refuse(key, f"a text of at most {limit} characters")
         return value
 
     def choice(self, key: str, words: Collection[str]) -> str | None:
@@ -127,4 +147,4 @@ class Fields:
         return None if value is None else Fields(value, self.name(key))
 
     def keys(self) -> tuple[str, ...]:
-        return tuple(str(key) for key in self._document)
+        return tuple(str(key) for key in self.document)

@@ -29,6 +29,20 @@ class Recompute(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Precision:
+    """Bytes per trained parameter: working copy, gradient, master copy, optimizer states."""
+
+    param_bytes: float = 2
+    grad_bytes: float = 2
+    master_bytes: float = 4
+    optimizer_bytes: float = 8
+
+    @property
+    def bytes_per_param(self) -> float:
+        return self.param_bytes + self.grad_bytes + self.master_bytes + self.optimizer_bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Lora:
     """Low-rank adapters on the named matrices; the base is frozen. `targets` are projections."""
 
@@ -65,15 +79,21 @@ class ServingJob:
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """`micro_batch` sequences of `seq_len` per data-parallel rank and forward pass."""
+    """`micro_batch` sequences of `seq_len` per data-parallel rank and forward pass.
 
-    optimizer: str = "adam"
-    precision: str = "mixed"
+    `zero_stage` is what the ranks of `Plan.shard` divide: 1 optimizer states, 2 gradients too,
+    3 parameters too (FSDP). `fused_attention` is False where the attention scores are kept.
+    """
+
+    optimizer: str = "adamw"
+    precision: Precision = Precision()
     seq_len: int = 4096
     micro_batch: int = 1
     global_batch: int | None = None
     recompute: Recompute = Recompute.NONE
     lora: Lora | None = None
+    zero_stage: int = 3
+    fused_attention: bool = True
     offload: str = "none"
     tokens_to_train: int | None = None
     deadline_hours: float | None = None

@@ -17,9 +17,7 @@ def fit(memory: MemoryBudget, usable_bytes: int | None) -> Fit:
     raise NotImplementedError
 
 
-def smallest_change(
-    workload: Workload, plan: Plan, usable_bytes: int | None
-) -> tuple[Change, ...]:
+def smallest_change(workload: Workload, plan: Plan, usable_bytes: int | None) -> tuple[Change, ...]:
     """Changes that would each admit the plan alone, least intrusive first. Empty if it fits."""
     raise NotImplementedError
 

@@ -39,12 +39,12 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """`layers` of the model's layers route each token to `active` of `count` experts."""
+    """Each token goes to `active` of `count` experts, except in `dense_layers` (indices)."""
 
-    layers: int
     count: int
     active: int
     size: int
+    dense_layers: tuple[int, ...] = ()
     shared_size: int = 0
     shared_gate: bool = False
     router_bias: bool = False
@@ -69,10 +69,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """A decoder model. `given_params` is what its user stated; it overrides the computed count.
+    """A decoder model.
 
-    `computable` is False where the architecture has parts that the formulas do not cover: then
-    only `given_params` counts, and the count is unknown without it.
+    `given_params` is a count that the user states: parameters beyond the computed text model are
+    taken as further modules. `computable` is False where the architecture has parts that the
+    formulas do not cover: then only `given_params` counts, and without it the size is unknown.
+    `kept_16bit` are names of modules that a quantised checkpoint leaves in 16 bits, and
+    `checkpoint_format` is how the checkpoint is quantised in the config's own words ("" is not).
     """
 
     name: str
@@ -93,4 +96,5 @@ class ModelShape:
     computable: bool = True
     given_params: int | None = None
     kept_16bit: tuple[str, ...] = ()
+    checkpoint_format: str = ""
     source: str = ""

@@ -2,17 +2,145 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
-from evaluator.jobs import Workload
+from evaluator.configs import read_model
+from evaluator.facts import Grade
+from evaluator.fields import Fields, InvalidWorkload
+from evaluator.findings import Finding
+from evaluator.formats import weight_format_names
+from evaluator.job_fields import Defaults, read_serving, read_training
+from evaluator.jobs import Needs, Task, Workload
+from evaluator.models import preset
+from evaluator.shapes import ModelShape
+
+__all__ = ["InvalidWorkload", "parse_workload", "workload_presets"]
+
+COMPONENTS = (
+    "weights",
+    "kv_cache",
+    "activations",
+    "engine_overhead",
+    "cuda_graphs",
+    "model_states",
+    "gathered_layers",
+    "logits",
+    "overhead",
+)
+"""Components that a user may pin to a number of bytes."""
+
+MODULE_FORMATS: Mapping[str, str] = {
+    "fp8": "fp8",
+    "fbgemm_fp8": "fp8",
+    "mxfp4": "mxfp4",
+    "awq": "awq-int4",
+    "gptq": "gptq-int4",
+    "bitsandbytes": "bnb-nf4",
+}
+"""`quantization_config.quant_method` and the format that it means."""
 
 
 def parse_workload(document: Mapping[str, Any]) -> Workload:
     """A workload from the keys of a workload file. Raises InvalidWorkload and nothing else."""
-    raise NotImplementedError
+    keys = Fields(document)
+    defaults = Defaults()
+    task = Task(_required(keys.choice("task", list(Task)), keys, "task", ", ".join(Task)))
+    model, findings = _model(keys)
+    weights_format = _weights_format(keys, model, defaults)
+    serving = read_serving(keys, defaults) if task is Task.SERVE else None
+    training = None if serving else read_training(keys, defaults, weights_format)
+    amount, currency = _budget(keys)
+    workload = Workload(
+        name=keys.text("name") or f"{task.value} {model.name}",
+        task=task,
+        model=model,
+        weights_format=weights_format,
+        serving=serving,
+        training=training,
+        pins=_pins(keys),
+        budget_amount=amount,
+        budget_currency=currency,
+        needs=_needs(keys),
+        findings=tuple(findings),
+    )
+    keys.finish()
+    return replace(workload, assumptions=defaults.used)
 
 
+def _required(value: str | None, keys: Fields, key: str, expected: str) -> str:
+    if value is None:
+        raise keys.refuse(key, f"one of {expected}")
+    return value
+
+
+def _model(keys: Fields) -> tuple[ModelShape, list[Finding]]:
+    table = keys.table("model")
+    if table is None:
+        raise keys.refuse("model", 'a Hugging Face config.json, or {"preset": "llama-3.1-8b"}')
+    slug = table.text("preset")
+    if slug is None:
+        return read_model(table.document, "model")
+    table.finish()
+    return preset(slug), []
+
+
+def _weights_format(keys: Fields, model: ModelShape, defaults: Defaults) -> str:
+    stated = keys.choice("weights_format", weight_format_names())
+    if stated is not None:
+        return stated
+    method = model.checkpoint_format
+    if method and method not in MODULE_FORMATS:
+        raise keys.refuse("weights_format", f"a format, as the checkpoint is quantised by {method}")
+    if method:
+        reason = "the model's quantization_config"
+        return defaults.take("weights_format", MODULE_FORMATS[method], reason)
+    return defaults.take("weights_format", "bf16", "the usual format of a checkpoint")
+
+
+def _pins(keys: Fields) -> Mapping[str, int]:
+    table = keys.table("pins")
+    if table is None:
+        return MappingProxyType({})
+    found = {name: table.integer(name, 0) for name in COMPONENTS}
+    table.finish()
+    return MappingProxyType({name: size for name, size in found.items() if size is not None})
+
+
+def _budget(keys: Fields) -> tuple[Any, str | None]:
+    table = keys.table("budget")
+    if table is None:
+        return None, None
+    amount, currency = table.money("amount"), table.text("currency")
+    if amount is None or currency is None:
+        missing = "currency" if amount is not None else "amount"
+        raise table.refuse(missing, "an amount and a currency")
+    table.finish()
+    return amount, currency
+
+
+def _needs(keys: Fields) -> Needs:
+    table = keys.table("needs")
+    if table is None:
+        return Needs()
+    grade = table.choice("min_grade", [grade.word for grade in Grade])
+    needs = Needs(
+        regions=table.texts("regions"),
+        max_price_per_hour=table.money("max_price_per_hour"),
+        spot=table.flag("spot"),
+        min_grade=None if grade is None else Grade.from_word(grade),
+    )
+    table.finish()
+    return needs
+
+
+@cache
 def workload_presets() -> Mapping[str, Mapping[str, Any]]:
     """Workload documents by slug, ready for `parse_workload`."""
-    raise NotImplementedError
+    text = files("evaluator").joinpath("data/workloads.toml").read_text("utf-8")
+    return MappingProxyType(dict(tomllib.loads(text)))

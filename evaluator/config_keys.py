@@ -1,0 +1,56 @@
+"""Keys of a config.json: older names, and those that never change memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+ALIASES: Mapping[str, str] = {
+    "n_embd": "hidden_size",
+    "d_model": "hidden_size",
+    "n_layer": "num_hidden_layers",
+    "n_layers": "num_hidden_layers",
+    "num_layers": "num_hidden_layers",
+    "n_head": "num_attention_heads",
+    "n_heads": "num_attention_heads",
+    "num_kv_heads": "num_key_value_heads",
+    "n_inner": "intermediate_size",
+    "ffn_dim": "intermediate_size",
+    "ffn_hidden_size": "intermediate_size",
+    "n_positions": "max_position_embeddings",
+    "num_experts_per_token": "num_experts_per_tok",
+    "moe_num_experts": "num_experts",
+    "moe_top_k": "num_experts_per_tok",
+}
+"""Names of GPT-2, OPT, Falcon and others, and today's name for the same size."""
+
+_WITHOUT_INFLUENCE = """
+    activation_dropout activation_function attention_dropout attn_pdrop embd_pdrop resid_pdrop
+    attn_logit_softcapping final_logit_softcapping query_pre_attn_scalar attention_multiplier
+    embedding_multiplier residual_multiplier logits_scaling logit_scale swiglu_limit
+    aux_loss_alpha router_aux_loss_coef router_jitter_noise input_jitter_noise output_router_logits
+    seq_aux scoring_func topk_method topk_group n_group norm_topk_prob routed_scaling_factor
+    router_z_loss_coef expert_dropout moe_layer_freq ep_size experts_per_token
+    auto_map bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id decoder_start_token_id
+    boi_token_index eoi_token_index image_token_id image_token_index video_token_id
+    vision_token_id vision_start_token_id vision_end_token_id
+    dropout layerdrop hidden_dropout hidden_dropout_prob attention_probs_dropout_prob
+    hidden_act hidden_activation initializer_range init_std initial_context_length
+    layer_norm_eps layer_norm_epsilon layernorm_epsilon norm_epsilon norm_eps rms_norm_eps
+    model_type architectures architecture name source license
+    pretraining_tp torch_dtype dtype transformers_version use_cache _name_or_path
+    rope_theta rope_scaling rope_local_base_freq partial_rotary_factor rotary_dim rotary_pct
+    rotary_emb_base rope_interleave rope_parameters original_max_position_embeddings
+    max_position_embeddings max_sequence_length n_ctx no_rope_layers no_rope_layer_interval
+    attn_temperature_tuning attn_scale floor_scale for_llm_compressor use_qk_norm
+    cache_implementation num_logits_to_keep return_dict scale_attn_weights
+    scale_attn_by_inverse_layer_idx reorder_and_upcast_attn summary_type summary_use_proj
+    summary_activation summary_first_dropout summary_proj_to_labels task_specific_params
+    clip_qkv alibi bias_dropout_fusion apply_residual_connection_post_layernorm
+    sliding_window sliding_window_pattern max_window_layers use_sliding_window
+    intermediate_size moe_intermediate_size new_decoder_architecture parallel_attn multi_query
+    num_nextn_predict_layers head_dim_note total_params_published total_params_computed
+    num_experts_per_tok vocab_size_per_layer_input chat_template
+"""
+
+NEUTRAL_KEYS = frozenset(_WITHOUT_INFLUENCE.split())
+"""Read elsewhere or without influence on parameters, cache and activations."""

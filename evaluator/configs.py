@@ -1,0 +1,320 @@
+"""A model shape from a Hugging Face config.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evaluator.config_keys import ALIASES, NEUTRAL_KEYS
+from evaluator.families import FAMILIES, PLAIN, UNCOVERED_KEYS, Family, family_key
+from evaluator.fields import Fields, InvalidWorkload
+from evaluator.findings import Code, Finding, finding
+from evaluator.shapes import Attention, Experts, Latent, ModelShape, Norms, QkNorm, Window
+
+MOST_LAYERS = 10_000
+MOST_WIDTH = 10**7
+MOST_EXPERTS = 10**5
+
+
+def read_model(
+    document: Mapping[str, Any], path: str = "model"
+) -> tuple[ModelShape, list[Finding]]:
+    """The shape that a config.json describes, and findings on what was not understood.
+
+    `total_params` may stand beside the published keys. A nested `text_config` is read in place
+    of the outer keys. Raises InvalidWorkload.
+    """
+    keys = Fields(_flatten(Fields(document, path).document), path)
+    _refuse_strangers(keys)
+    name = keys.text("name") or keys.text("_name_or_path") or "model"
+    architecture = _architecture(keys)
+    family = FAMILIES.get(family_key(architecture)) if architecture else PLAIN
+    uncovered = family is None or _uncovered(keys)
+    shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered)
+    return shape, _findings(keys, shape, architecture or name)
+
+
+def _flatten(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Text keys outrank outer ones; the older names of some families become today's."""
+    text = document.get("text_config") or document.get("llm_config")
+    merged = dict(document)
+    if isinstance(text, Mapping):
+        merged = {**document, **text}
+    for key in ("text_config", "llm_config"):
+        merged.pop(key, None)
+    for old, new in ALIASES.items():
+        if old in merged and merged.get(new) is None:
+            merged[new] = merged.pop(old)
+    return merged
+
+
+def _refuse_strangers(keys: Fields) -> None:
+    """A file that is no model config at all is refused as a whole."""
+    if keys.has("total_params") or any(map(keys.has, ("hidden_size", "num_hidden_layers"))):
+        return
+    expected = "a Hugging Face config.json with hidden_size and num_hidden_layers"
+    if keys.has("tokenizer_class") or keys.has("chat_template"):
+        raise InvalidWorkload(keys.path, "a tokenizer config", expected)
+    raise InvalidWorkload(keys.path, ", ".join(keys.keys()[:6]) or "no keys", expected)
+
+
+def _architecture(keys: Fields) -> str:
+    """The class name where there is one, since `model_type` of a nested part is less exact."""
+    listed = keys.texts("architectures")
+    named = keys.text("architecture") or (listed[0] if listed else None)
+    model_type = keys.text("model_type")
+    if named and family_key(named) in FAMILIES:
+        return named
+    return model_type or named or ""
+
+
+def _uncovered(keys: Fields) -> bool:
+    """Layers of a kind that the formulas leave out, or too few keys to compute from."""
+    kinds = keys.raw("layer_type_counts") or {}
+    listed = keys.raw("layer_types") or ()
+    known = {"full_attention", "sliding_attention", "chunked_attention"}
+    strange = not set(kinds) <= known or not {str(item) for item in listed} <= known
+    missing = not all(map(keys.has, ("hidden_size", "num_hidden_layers", "vocab_size")))
+    extra = any(keys.has(key) for key in UNCOVERED_KEYS)
+    return strange or extra or missing or keys.flag("is_encoder_decoder") is True
+
+
+def _shape(
+    keys: Fields, family: Family, name: str, architecture: str, *, computable: bool
+) -> ModelShape:
+    layers = keys.integer("num_hidden_layers", 1, MOST_LAYERS) or 1
+    hidden = keys.integer("hidden_size", 1, MOST_WIDTH) or 1
+    linear_bias = keys.flag("linear_bias") is True
+    experts = _experts(keys, family, layers)
+    return ModelShape(
+        name=name,
+        hidden=hidden,
+        layers=layers,
+        vocab=_vocab(keys),
+        attention=_attention(keys, family, hidden),
+        mlp_size=_mlp_size(keys, required=computable and not _all_routed(experts, layers)),
+        gated=_first(keys.flag("gated_mlp"), family.gated),
+        mlp_bias=_first(keys.flag("mlp_bias"), keys.flag("use_bias"), family.mlp_bias)
+        or linear_bias,
+        head_bias=_first(keys.flag("lm_head_bias"), family.head_bias),
+        tied=_first(keys.flag("tie_word_embeddings"), family.tied),
+        norms=_norms(keys, family, linear_bias),
+        learned_positions=_positions(keys, family),
+        experts=experts,
+        window=_window(keys, family, layers),
+        architecture=architecture,
+        computable=computable,
+        given_params=keys.integer("total_params", 1),
+        kept_16bit=_kept_modules(keys),
+        checkpoint_format=_checkpoint_format(keys),
+        source=keys.text("source", 2000) or "",
+    )
+
+
+def _first(*values: bool | None) -> bool:
+    return next(value for value in values if value is not None)
+
+
+def _vocab(keys: Fields) -> int:
+    stated = keys.integer("vocab_size", 1, MOST_WIDTH) or 1
+    return keys.integer("padded_vocab_size", 1, MOST_WIDTH) or stated
+
+
+def _attention(keys: Fields, family: Family, hidden: int) -> Attention:
+    heads = keys.integer("num_attention_heads", 1, MOST_WIDTH) or 1
+    kv_heads = _kv_heads(keys, family, heads)
+    if heads % kv_heads:
+        raise keys.refuse("num_key_value_heads", f"a divisor of the {heads} attention heads")
+    latent = _latent(keys)
+    stated_bias = keys.flag("attention_bias")
+    linear_bias = keys.flag("linear_bias") is True
+    output = stated_bias and family.attention_bias_on_output
+    return Attention(
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=_head_dim(keys, family, hidden, heads, latent),
+        latent=latent,
+        qkv_bias=_first(keys.flag("qkv_bias"), stated_bias, linear_bias or family.qkv_bias),
+        output_bias=_first(output, linear_bias or family.output_bias),
+        qk_norm=_qk_norm(keys, family),
+        sinks=family.sinks,
+    )
+
+
+def _kv_heads(keys: Fields, family: Family, heads: int) -> int:
+    if keys.flag("multi_query") and not keys.flag("new_decoder_architecture"):
+        return 1
+    return keys.integer("num_key_value_heads", 1, MOST_WIDTH) or family.kv_heads or heads
+
+
+def _head_dim(keys: Fields, family: Family, hidden: int, heads: int, latent: Latent | None) -> int:
+    stated = keys.integer("head_dim", 1, MOST_WIDTH) or family.head_dim
+    if stated:
+        return stated
+    if latent:
+        return latent.nope_dim + latent.rope_dim
+    if hidden > 1 and hidden % heads:
+        raise keys.refuse("num_attention_heads", f"a divisor of hidden_size {hidden}, or head_dim")
+    return max(1, hidden // heads)
+
+
+def _latent(keys: Fields) -> Latent | None:
+    rank = keys.integer("kv_lora_rank", 1, MOST_WIDTH)
+    if rank is None:
+        return None
+    sizes = {}
+    for key in ("qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"):
+        sizes[key] = keys.integer(key, 1, MOST_WIDTH)
+        if sizes[key] is None:
+            raise keys.refuse(key, "a whole number, as kv_lora_rank is given")
+    rope, nope, value = (size or 0 for size in sizes.values())
+    return Latent(rank, rope, nope, value, keys.integer("q_lora_rank", 1, MOST_WIDTH))
+
+
+def _qk_norm(keys: Fields, family: Family) -> QkNorm:
+    stated = _stated_flag(keys, ("qk_norm", "use_qk_norm", "qk_layernorm"))
+    if stated is None:
+        return family.qk_norm
+    return (
+        (family.qk_norm if family.qk_norm is QkNorm.FULL else QkNorm.HEAD)
+        if stated
+        else QkNorm.NONE
+    )
+
+
+def _stated_flag(keys: Fields, names: tuple[str, ...]) -> bool | None:
+    return next((value for name in names if (value := keys.flag(name)) is not None), None)
+
+
+def _norms(keys: Fields, family: Family, linear_bias: bool) -> Norms:
+    stated = keys.integer("norms_per_layer", 0, 8)
+    count = family.norms_per_layer if stated is None else stated
+    if keys.flag("new_decoder_architecture") and keys.flag("parallel_attn") is not False:
+        count = max(count, 2)
+    return Norms(count, family.norm_bias or (linear_bias and keys.has("learned_positions")))
+
+
+def _mlp_size(keys: Fields, *, required: bool) -> int:
+    dense = keys.integer("intermediate_size_mlp", 1, MOST_WIDTH)
+    stated = keys.integer("intermediate_size", 1, MOST_WIDTH)
+    if not (dense or stated) and required:
+        raise keys.refuse("intermediate_size", "the inner size of the MLP as a whole number")
+    return dense or stated or 0
+
+
+def _all_routed(experts: Experts | None, layers: int) -> bool:
+    return experts is not None and not experts.dense_layers
+
+
+def _positions(keys: Fields, family: Family) -> int:
+    stated = keys.integer("learned_positions", 0, MOST_WIDTH)
+    longest = keys.integer("max_position_embeddings", 1, 10**9) or 0
+    if stated is not None or family.extra_positions is None:
+        return stated or 0
+    return longest + family.extra_positions
+
+
+def _experts(keys: Fields, family: Family, layers: int) -> Experts | None:
+    names = ("n_routed_experts", "num_local_experts", "num_experts")
+    counts = [keys.integer(name, 0, MOST_EXPERTS) for name in names]
+    count = next((value for value in counts if value), None)
+    if not count or count == 1:
+        return None
+    active = keys.integer("num_experts_per_tok", 1, count) or 1
+    size = keys.integer("moe_intermediate_size", 1, MOST_WIDTH) or keys.integer("intermediate_size")
+    if size is None:
+        raise keys.refuse("moe_intermediate_size", "the inner size of one expert")
+    return Experts(
+        count=count,
+        active=active,
+        size=size,
+        dense_layers=_dense_layers(keys, layers),
+        shared_size=_shared_size(keys, size),
+        shared_gate=family.shared_gate,
+        router_bias=family.router_bias,
+        bias=family.expert_bias,
+    )
+
+
+def _shared_size(keys: Fields, expert_size: int) -> int:
+    stated = keys.integer("shared_expert_intermediate_size", 0, MOST_WIDTH)
+    number = keys.integer("n_shared_experts", 0, MOST_EXPERTS)
+    if stated is not None:
+        return stated
+    if number is not None:
+        return number * expert_size
+    return expert_size if keys.has("intermediate_size_mlp") else 0
+
+
+def _dense_layers(keys: Fields, layers: int) -> tuple[int, ...]:
+    """Layers without experts: the first k, those between the steps, and those listed."""
+    first = keys.integer("first_k_dense_replace", 0, MOST_LAYERS) or 0
+    step = max(
+        keys.integer("interleave_moe_layer_step", 1, MOST_LAYERS) or 1,
+        keys.integer("decoder_sparse_step", 1, MOST_LAYERS) or 1,
+    )
+    frequency = keys.integer("moe_layer_freq", 1, MOST_LAYERS) or 1
+    listed = keys.raw("mlp_only_layers") or ()
+    return tuple(
+        index
+        for index in range(layers)
+        if index < first or (index + 1) % step or index % frequency or index in listed
+    )
+
+
+def _window(keys: Fields, family: Family, layers: int) -> Window | None:
+    tokens = keys.integer("sliding_window", 1) or keys.integer("attention_chunk_size", 1)
+    opted = keys.flag("use_sliding_window")
+    count = _windowed_layers(keys, family, layers) if tokens and opted is not False else 0
+    return Window(min(count, layers), tokens) if tokens and count else None
+
+
+def _windowed_layers(keys: Fields, family: Family, layers: int) -> int:
+    listed = keys.raw("layer_types")
+    counts = keys.raw("layer_type_counts")
+    windowed = ("sliding_attention", "chunked_attention")
+    if isinstance(listed, list):
+        return sum(item in windowed for item in listed)
+    if isinstance(counts, Mapping):
+        return sum(value for key, value in counts.items() if key in windowed)
+    stated = keys.integer("sliding_window_layers", 0, MOST_LAYERS)
+    return _by_rule(keys, family, layers) if stated is None else stated
+
+
+def _by_rule(keys: Fields, family: Family, layers: int) -> int:
+    pattern = keys.integer("sliding_window_pattern", 1, MOST_LAYERS) or family.pattern
+    first = keys.integer("max_window_layers", 0, MOST_LAYERS) or 0
+    opted = keys.flag("use_sliding_window") is True
+    return {
+        "all": layers,
+        "alternate": (layers + 1) // 2,
+        "pattern": layers - layers // pattern,
+        "chunked": layers - layers // pattern,
+        "opt_in": max(0, layers - first) if opted else 0,
+    }.get(family.windows, 0)
+
+
+def _checkpoint_format(keys: Fields) -> str:
+    table = keys.table("quantization_config")
+    return (table.text("quant_method") or "") if table else ""
+
+
+def _kept_modules(keys: Fields) -> tuple[str, ...]:
+    for key in ("quantization_config", "checkpoint_quantization"):
+        table = keys.table(key)
+        if table is None:
+            continue
+        for name in ("modules_to_not_convert", "ignore", "ignored_layers"):
+            if kept := table.texts(name, limit=10_000):
+                return kept
+    return ()
+
+
+def _findings(keys: Fields, shape: ModelShape, architecture: str) -> list[Finding]:
+    found = []
+    if not shape.computable and shape.given_params is None:
+        found.append(finding(Code.ARCHITECTURE_UNKNOWN, architecture=architecture))
+    ignored = [key for key in keys.unread() if key not in NEUTRAL_KEYS]
+    if ignored:
+        found.append(finding(Code.MODEL_KEYS_IGNORED, keys=", ".join(ignored[:40])))
+    return found

@@ -1,0 +1,142 @@
+"""What each model family leaves out of its config.json: the defaults of its published classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from evaluator.shapes import QkNorm
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Defaults where the config is silent. `windows` names the rule for sliding-window layers.
+
+    all        every layer, when `sliding_window` is set
+    opt_in     only when `use_sliding_window` is true, from `max_window_layers` on
+    alternate  every second layer, the first one included
+    pattern    all but every n-th layer, n = `sliding_window_pattern` or `pattern`
+    chunked    the same with `attention_chunk_size` in place of a window
+    stated     only what `layer_types` or counts of layers say
+    """
+
+    tied: bool = False
+    qkv_bias: bool = False
+    output_bias: bool = False
+    qk_norm: QkNorm = QkNorm.NONE
+    norms_per_layer: int = 2
+    norm_bias: bool = False
+    gated: bool = True
+    mlp_bias: bool = False
+    head_bias: bool = False
+    head_dim: int | None = None
+    kv_heads: int | None = None
+    extra_positions: int | None = None
+    windows: str = "stated"
+    pattern: int = 6
+    sinks: bool = False
+    router_bias: bool = False
+    expert_bias: bool = False
+    shared_gate: bool = False
+    attention_bias_on_output: bool = True
+
+
+PLAIN = Family()
+_QWEN2 = Family(qkv_bias=True, attention_bias_on_output=False, windows="opt_in")
+_QWEN3 = Family(qk_norm=QkNorm.HEAD, windows="opt_in")
+_GEMMA = Family(tied=True, head_dim=256)
+_GEMMA3 = replace(_GEMMA, norms_per_layer=4, qk_norm=QkNorm.HEAD, windows="pattern", pattern=6)
+_BIASED = Family(qkv_bias=True, output_bias=True, norm_bias=True, gated=False, mlp_bias=True)
+_LEARNED = replace(_BIASED, tied=True, extra_positions=0)
+_COHERE = Family(tied=True, norms_per_layer=1)
+_OLMO2 = Family(qk_norm=QkNorm.FULL)
+
+FAMILIES: Mapping[str, Family] = {
+    "llama": PLAIN,
+    "llama4": Family(windows="chunked", pattern=4),
+    "mistral": Family(windows="all"),
+    "mistral3": PLAIN,
+    "ministral": PLAIN,
+    "mixtral": Family(windows="all"),
+    "qwen2": _QWEN2,
+    "qwen25vl": _QWEN2,
+    "qwen2vl": _QWEN2,
+    "qwen2moe": replace(_QWEN2, shared_gate=True),
+    "qwen3": _QWEN3,
+    "qwen3moe": _QWEN3,
+    "qwen3vl": _QWEN3,
+    "qwen3vlmoe": _QWEN3,
+    "gemma": _GEMMA,
+    "gemma2": replace(_GEMMA, norms_per_layer=4, windows="alternate"),
+    "gemma3": _GEMMA3,
+    "phi": replace(_BIASED, norms_per_layer=1, head_bias=True),
+    "phi3": Family(windows="all"),
+    "phimoe": Family(
+        qkv_bias=True,
+        output_bias=True,
+        norm_bias=True,
+        head_bias=True,
+        windows="all",
+    ),
+    "deepseekv2": PLAIN,
+    "deepseekv3": Family(router_bias=True),
+    "kimik2": Family(router_bias=True),
+    "gptoss": Family(
+        qkv_bias=True,
+        output_bias=True,
+        sinks=True,
+        router_bias=True,
+        expert_bias=True,
+        windows="alternate",
+    ),
+    "opt": replace(_LEARNED, extra_positions=2),
+    "gpt2": _LEARNED,
+    "gptneox": _BIASED,
+    "gptbigcode": replace(_LEARNED, kv_heads=1),
+    "starcoder2": replace(_BIASED, tied=True),
+    "falcon": Family(tied=True, norm_bias=True, gated=False, norms_per_layer=1),
+    "cohere": _COHERE,
+    "cohere2": replace(_COHERE, windows="pattern", pattern=4),
+    "granite": PLAIN,
+    "olmo": Family(norms_per_layer=0),
+    "olmo2": _OLMO2,
+    "olmoe": _OLMO2,
+    "internlm2": PLAIN,
+    "internlm3": PLAIN,
+    "mimo": replace(_QWEN2, attention_bias_on_output=False),
+    "smollm3": Family(tied=True),
+    "stablelm": Family(norm_bias=True),
+    "exaone": PLAIN,
+    "glm4moe": Family(attention_bias_on_output=False),
+}
+"""Keyed by `family_key`. From the published configuration and modelling classes of each family
+in the transformers library; a family that is not listed is not computed."""
+
+
+def family_key(name: str) -> str:
+    """ "Qwen3MoeForCausalLM", "qwen3_moe" and "qwen3_moe_text" are one family: "qwen3moe"."""
+    plain = re.sub(r"(For[A-Z]\w*|Model|LMHeadModel)$", "", name)
+    return re.sub(r"[^a-z0-9]", "", re.sub(r"_text$", "", plain.lower()))
+
+
+UNCOVERED_KEYS = (
+    "linear_num_value_heads",
+    "linear_num_key_heads",
+    "linear_attn_config",
+    "full_attention_interval",
+    "mamba_d_state",
+    "ssm_state_size",
+    "ssm_cfg",
+    "mamba_d_conv",
+    "hybrid_override_pattern",
+    "attn_type_list",
+    "index_n_heads",
+    "num_global_key_value_heads",
+    "global_head_dim",
+    "lru_width",
+    "block_configs",
+    "cross_attention_layers",
+    "altup_num_inputs",
+)
+"""Keys of layers that the formulas do not cover: state-space, linear, indexed, per-layer sizes."""

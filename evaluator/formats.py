@@ -1,0 +1,99 @@
+"""How many bits a weight or a cache element takes in each format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evaluator.ranges import Range, exact
+
+
+@dataclass(frozen=True, slots=True)
+class WeightFormat:
+    """`bits` per weight of the quantised matrices, scales included; the rest keeps 16 bits.
+
+    `whole` is True where the figure is an average over every tensor of the model, `experts_only`
+    where only expert matrices are quantised.
+    """
+
+    bits: Range
+    source: str
+    whole: bool = False
+    experts_only: bool = False
+
+
+_SCALED_4BIT = "4 bits + 16-bit scale (and zero point) per group of 128, or of 32"
+
+WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
+    "bf16": WeightFormat(exact(16), "2 bytes per weight", whole=True),
+    "fp16": WeightFormat(exact(16), "2 bytes per weight", whole=True),
+    "fp32": WeightFormat(exact(32), "4 bytes per weight", whole=True),
+    "fp8": WeightFormat(Range(8, 8.01, 8.03), "1 byte + scales per channel or block"),
+    "int8": WeightFormat(Range(8, 8.01, 8.03), "1 byte + scales per channel"),
+    "awq-int4": WeightFormat(Range(4.125, 4.16, 4.65), _SCALED_4BIT),
+    "gptq-int4": WeightFormat(Range(4.125, 4.16, 4.65), _SCALED_4BIT),
+    "int4": WeightFormat(Range(4.125, 4.5, 4.65), _SCALED_4BIT),
+    "bnb-nf4": WeightFormat(
+        Range(4.127, 4.5, 4.5), "4 bits + fp32 scale per 64, or 8-bit scales twice quantised"
+    ),
+    "mxfp4": WeightFormat(exact(4.25), "4 bits + 8-bit scale per 32", experts_only=True),
+    "nvfp4": WeightFormat(Range(4.5, 4.5, 4.52), "4 bits + 8-bit scale per 16"),
+}
+
+GGUF_BITS: Mapping[str, float] = {
+    "F32": 32.0,
+    "F16": 16.0,
+    "BF16": 16.0,
+    "Q8_0": 8.5,
+    "Q6_K": 6.56,
+    "Q5_K_M": 5.70,
+    "Q5_K_S": 5.54,
+    "Q5_0": 5.54,
+    "Q4_K_M": 4.89,
+    "Q4_K_S": 4.62,
+    "Q4_0": 4.55,
+    "IQ4_XS": 4.46,
+    "MXFP4_MOE": 4.34,
+    "Q3_K_L": 4.28,
+    "Q3_K_M": 3.95,
+    "Q3_K_S": 3.57,
+    "Q2_K": 3.16,
+}
+"""Published bits per weight over all tensors. The mix depends on the model: Q4_K_M is 4.84 to
+4.94 in most and 5.22 in one, so the range below is wide on the high side."""
+
+GGUF_SPREAD = Range(0.96, 1.0, 1.07)
+UNMIXED = frozenset({"F32", "F16", "BF16", "Q8_0"})
+
+KV_BYTES: Mapping[str, float] = {
+    "auto": 2,
+    "bf16": 2,
+    "fp16": 2,
+    "fp32": 4,
+    "fp8": 1,
+    "fp8_e4m3": 1,
+    "fp8_e5m2": 1,
+    "int8": 1,
+    "q8_0": 34 / 32,
+    "q4_0": 18 / 32,
+}
+"""Bytes per cache element."""
+
+
+def weight_format(name: str) -> WeightFormat | None:
+    """None for a format that is not known; "gguf:Q4_K_M" names a GGUF mix."""
+    if name.startswith("gguf:"):
+        return _gguf(name.removeprefix("gguf:"))
+    return WEIGHT_FORMATS.get(name)
+
+
+def _gguf(mix: str) -> WeightFormat | None:
+    bits = GGUF_BITS.get(mix)
+    if bits is None:
+        return None
+    spread = exact(1) if mix in UNMIXED else GGUF_SPREAD
+    return WeightFormat(spread.scaled(bits), "published bits per weight of the mix", whole=True)
+
+
+def weight_format_names() -> tuple[str, ...]:
+    return (*WEIGHT_FORMATS, *(f"gguf:{mix}" for mix in GGUF_BITS))

@@ -1,0 +1,192 @@
+"""The keys of a serving or a training job, and what is assumed where they are absent."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from evaluator.fields import LARGEST, Fields
+from evaluator.formats import KV_BYTES
+from evaluator.jobs import Assumption, Lora, Precision, Recompute, ServingJob, TrainingJob
+from evaluator.recipes import canonical, optimizers, precisions, recipe
+
+T = TypeVar("T")
+
+LONGEST = 10**8
+"""Tokens of one sequence: far above any published context."""
+MOST_SEQUENCES = 10**6
+LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+REASONS = {
+    "engine": "the engine with the most published measurements",
+    "kv_dtype": "a cache of 16 bits, whatever the weights are",
+    "input_tokens": "a prompt of a few pages",
+    "output_tokens": "an answer of a few paragraphs",
+    "concurrency": "one request at a time",
+    "memory_utilization": "the default of vLLM",
+    "optimizer": "the usual optimizer of language models",
+    "precision": "16-bit weights and gradients, fp32 master copy and states: 16 bytes",
+    "seq_len": "a common training length",
+    "micro_batch": "the smallest batch",
+    "recompute": "nothing is computed twice",
+}
+"""Why each default was chosen, by key."""
+
+
+SERVING_KEYS = (
+    "kv_dtype",
+    "engine",
+    "engine_version",
+    "max_model_len",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "memory_utilization",
+    "input_tokens",
+    "output_tokens",
+    "concurrency",
+    "arrival_rate",
+    "targets",
+    "mla_kv",
+    "window_kv",
+)
+TRAINING_KEYS = (
+    "optimizer",
+    "precision",
+    "global_batch",
+    "micro_batch",
+    "seq_len",
+    "recompute",
+    "attention",
+    "zero_stage",
+    "lora",
+    "offload",
+    "tokens_to_train",
+    "deadline_hours",
+    "dataset_bytes",
+    "checkpoint_bytes",
+)
+
+
+class Defaults:
+    """Takes a default where a key is absent and remembers that it did."""
+
+    def __init__(self) -> None:
+        self._used: list[Assumption] = []
+
+    def take(self, key: str, value: T, reason: str) -> T:
+        self._used.append(Assumption(key, str(value), reason))
+        return value
+
+    def fill(self, key: str, stated: T | None, default: T) -> T:
+        return self.take(key, default, REASONS[key]) if stated is None else stated
+
+    @property
+    def used(self) -> tuple[Assumption, ...]:
+        return tuple(self._used)
+
+
+def set_aside(keys: Fields, names: tuple[str, ...], defaults: Defaults) -> None:
+    """Known keys of the other kind of job are not read; the reader is told so."""
+    for name in names:
+        if keys.raw(name) is not None:
+            defaults.take(name, "not used", "a key of the other kind of job")
+
+
+def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
+    usual = ServingJob()
+    fill = defaults.fill
+    targets = keys.table("targets")
+    utilization = keys.number("memory_utilization", high=1.0)
+    job = ServingJob(
+        engine=fill("engine", keys.text("engine"), usual.engine),
+        engine_version=keys.text("engine_version") or "",
+        kv_dtype=fill("kv_dtype", keys.choice("kv_dtype", list(KV_BYTES)), usual.kv_dtype),
+        input_tokens=fill("input_tokens", keys.integer("input_tokens", 1, LONGEST), 1024),
+        output_tokens=fill("output_tokens", keys.integer("output_tokens", 0, LONGEST), 256),
+        concurrency=fill("concurrency", keys.integer("concurrency", 1, MOST_SEQUENCES), 1),
+        memory_utilization=fill("memory_utilization", utilization, usual.memory_utilization),
+        max_model_len=keys.integer("max_model_len", 1, LONGEST),
+        max_num_seqs=keys.integer("max_num_seqs", 1, MOST_SEQUENCES),
+        max_num_batched_tokens=keys.integer("max_num_batched_tokens", 1, LONGEST),
+        arrival_rate=keys.number("arrival_rate"),
+        ttft_ms=targets.number("ttft_ms") if targets else None,
+        tpot_ms=targets.number("tpot_ms") if targets else None,
+        tokens_per_s=targets.number("tokens_per_s") if targets else None,
+        mla_kv=keys.flag("mla_kv") is not False,
+        window_kv=keys.flag("window_kv") is not False,
+    )
+    if targets:
+        targets.finish()
+    _check_length(keys, job)
+    set_aside(keys, TRAINING_KEYS, defaults)
+    return job
+
+
+def _check_length(keys: Fields, job: ServingJob) -> None:
+    if job.max_model_len is not None and job.max_model_len < job.sequence_tokens:
+        wanted = f"at least input_tokens + output_tokens = {job.sequence_tokens}"
+        raise keys.refuse("max_model_len", wanted)
+
+
+def read_training(keys: Fields, defaults: Defaults, weights_format: str) -> TrainingJob:
+    fill = defaults.fill
+    optimizer = fill("optimizer", keys.choice("optimizer", optimizers()), "adamw")
+    recompute = fill("recompute", keys.choice("recompute", list(Recompute)), "none")
+    micro = fill("micro_batch", keys.integer("micro_batch", 1, MOST_SEQUENCES), 1)
+    lora = _lora(keys)
+    job = TrainingJob(
+        optimizer=canonical(optimizer),
+        precision=_precision(keys, defaults, optimizer),
+        seq_len=fill("seq_len", keys.integer("seq_len", 1, LONGEST), 4096),
+        micro_batch=micro,
+        global_batch=keys.integer("global_batch", micro, 10**9),
+        recompute=Recompute(recompute),
+        lora=lora,
+        zero_stage=keys.integer("zero_stage", 1, 3) or 3,
+        fused_attention=keys.choice("attention", ("flash", "unfused")) != "unfused",
+        offload=keys.choice("offload", ("none",)) or "none",
+        tokens_to_train=keys.integer("tokens_to_train", 1, LARGEST),
+        deadline_hours=keys.number("deadline_hours"),
+        dataset_bytes=keys.integer("dataset_bytes", 0, LARGEST * 1000),
+        checkpoint_bytes=keys.integer("checkpoint_bytes", 0, LARGEST),
+    )
+    if lora is None and weights_format not in ("bf16", "fp16", "fp32"):
+        raise keys.refuse("weights_format", "bf16, fp16 or fp32, or a frozen base with lora")
+    set_aside(keys, SERVING_KEYS, defaults)
+    return job
+
+
+def _precision(keys: Fields, defaults: Defaults, optimizer: str) -> Precision:
+    """A word, or the four byte counts of a recipe of one's own."""
+    if isinstance(keys.raw("precision"), str):
+        word = keys.choice("precision", precisions(optimizer)) or "mixed"
+        return recipe(optimizer, word)
+    table = keys.table("precision")
+    if table is None:
+        word = precisions(optimizer)[0]
+        defaults.fill("precision", None, word)
+        return recipe(optimizer, word)
+    names = ("param_bytes", "grad_bytes", "master_bytes", "optimizer_bytes")
+    found = {name: table.count(name, high=64) for name in names}
+    table.finish()
+    return Precision(**found)
+
+
+def _lora(keys: Fields) -> Lora | None:
+    table = keys.table("lora")
+    if table is None:
+        return None
+    usual = Lora()
+    lora = Lora(
+        rank=table.integer("rank", 1, 100_000) or usual.rank,
+        targets=_targets(table) or usual.targets,
+    )
+    table.number("alpha")
+    table.finish()
+    return lora
+
+
+def _targets(table: Fields) -> tuple[str, ...]:
+    targets = table.texts("targets")
+    if not set(targets) <= set(LORA_TARGETS):
+        raise table.refuse("targets", f"names among {', '.join(LORA_TARGETS)}")
+    return tuple(dict.fromkeys(targets))
