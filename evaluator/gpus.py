@@ -80,6 +80,17 @@ def specs_of(model: str) -> tuple[GpuSpec, ...]:
     return tuple(spec for spec in specs() if spec.model == model)
 
 
+def relatives_of(model: str) -> tuple[str, ...]:
+    """Models that short names are confused with: H100 and H100 NVL, RTX 3060 and RTX 3060 Ti."""
+    root = _root(model)
+    names = dict.fromkeys(spec.model for spec in specs() if _root(spec.model) == root)
+    return tuple(name for name in names if name != model)
+
+
+def _root(model: str) -> str:
+    return re.sub(r"( NVL| Ti| SUPER| D)+$", "", model)
+
+
 def known_sizes_gb(model: str) -> tuple[int, ...]:
     """Published label sizes of a model, ascending. Empty for an unknown model."""
     return tuple(sorted({spec.label_gb for spec in specs_of(model)}))
