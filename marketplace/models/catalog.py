@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from django.core.validators import URLValidator
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
@@ -61,7 +62,12 @@ class Source(models.Model):
     key = models.SlugField(max_length=80, unique=True)
     kind = models.CharField(max_length=8, choices=choices(SourceKind))
     adapter = models.CharField(max_length=64, help_text="A name of the adapter registry.")
-    url = models.URLField(max_length=500)
+    url = models.URLField(
+        max_length=500,
+        blank=True,
+        validators=[URLValidator(schemes=["http", "https"])],
+        help_text="Empty for a source that is only read from files.",
+    )
     profile = models.JSONField(default=dict, blank=True)
     interval_minutes = models.PositiveIntegerField(default=360)
     enabled = models.BooleanField(default=True)
@@ -75,12 +81,8 @@ class Source(models.Model):
         default=0, help_text="Number of the newest run; a run with an older one may not publish."
     )
     last_success_at = models.DateTimeField(null=True, blank=True)
-    etag = models.CharField(max_length=256, blank=True)
-    last_modified = models.CharField(max_length=64, blank=True)
 
-    history = HistoricalRecords(
-        excluded_fields=["fence", "last_success_at", "etag", "last_modified"]
-    )
+    history = HistoricalRecords(excluded_fields=["fence", "last_success_at"])
 
     class Meta:
         ordering = ["key"]
@@ -130,6 +132,9 @@ class SyncRun(models.Model):
     lease_until = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
     counts = models.JSONField(default=dict)
+    drift = models.JSONField(
+        default=dict, help_text="Which listings are new, changed and gone; the first of each."
+    )
     findings = models.JSONField(default=list)
     snapshots = models.ManyToManyField(Snapshot, related_name="runs")
 
@@ -231,7 +236,10 @@ class Listing(models.Model):
 
 
 class Price(models.Model):
-    """A price over the time it was published. Rows are added and closed, never rewritten."""
+    """A price over the time it was published. Rows are added and closed, never rewritten.
+
+    Two prices of one purchase model may stand side by side, say by the hour and by the month.
+    """
 
     listing = models.ForeignKey(Listing, on_delete=models.CASCADE, related_name="prices")
     amount = models.DecimalField(max_digits=20, decimal_places=8)
@@ -252,11 +260,12 @@ class Price(models.Model):
         ordering = ["listing", "purchase", "term", "-first_seen"]
         constraints = [
             models.CheckConstraint(condition=Q(amount__gt=0), name="price_amount_positive"),
+            positive_or_unknown("machine_per_hour", "price_machine_per_hour_positive"),
             one_of("unit", TimeUnit, "price_unit_known"),
             one_of("basis", Basis, "price_basis_known"),
             one_of("purchase", Purchase, "price_purchase_known"),
             models.UniqueConstraint(
-                fields=["listing", "purchase", "term"],
+                fields=["listing", "purchase", "term", "unit", "basis", "currency", "amount"],
                 condition=Q(superseded_at__isnull=True),
                 name="price_one_current",
             ),
