@@ -90,8 +90,11 @@ class Adapter(Protocol):
 
 
 class UnreadablePage(ValueError):
-    """No body of this source can be read: the last good listings stay."""
+    """No body of this source can be read: the last good listings stay.
 
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.sentence)
+    `detail` says what was read and what was expected.
+    """
+
+    def __init__(self, finding: Finding, detail: str = "") -> None:
+        super().__init__(f"{finding.sentence} {detail}".strip())
         self.finding = finding
