@@ -89,10 +89,6 @@ class Plan:
         """Why the plan stands where it does in the order of narrowness."""
         return REASONS[self.kind]
 
-    def idle_gpus(self, gpus_per_machine: int) -> int:
-        """GPUs of the rented machines that the plan leaves unused."""
-        return self.nodes * gpus_per_machine - self.gpus
-
 
 def _data_words(plan: Plan, *, alone: bool) -> str:
     if plan.shard == 1:

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evaluator.collectives import Traffic, traffic
+from evaluator.collectives import Traffic
 from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
-from evaluator.jobs import Workload
 from evaluator.links import (
     CARRIED_BY,
     TOLERANT,
@@ -63,17 +62,15 @@ class LinkVerdict:
     findings: tuple[Finding, ...] = ()
 
 
-def judge_link(
-    workload: Workload, plan: Plan, machine: Machine, trainable: int | None = None
-) -> LinkVerdict:
+def judge_link(plan: Plan, machine: Machine, needs: Sequence[Traffic]) -> LinkVerdict:
     """The word for a plan on a machine: the worst of its groups decides.
 
-    `trainable` counts parameters with gradients (default: all), for the need in numbers.
+    `needs` is the plan's traffic, for the need in numbers.
     """
     parts = [_judge_demand(plan, demand, machine) for demand in demands_of(plan)]
     if not parts:
         return LinkVerdict(LinkWord.NOT_NEEDED, _no_need(plan), "nothing", Grade.BENCHMARKED)
-    return _worst(parts, traffic(workload, plan, trainable))
+    return _worst(parts, needs)
 
 
 def _no_need(plan: Plan) -> str:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evaluator.budgets import Change, Fit
+from evaluator.budgets import Change, Fit, FitWord
+from evaluator.economics import rentals_of
 from evaluator.facts import Grade
-from evaluator.findings import Finding
-from evaluator.host import HostItem
+from evaluator.findings import Code, Finding, finding
+from evaluator.host import HostItem, failures, host_findings, host_items, ram_finding
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
-from evaluator.plans import Plan
-from evaluator.topology import LinkVerdict
+from evaluator.plans import Plan, PlanSpace, Refusal, machines_to_try
+from evaluator.topology import LinkVerdict, LinkWord, judge_link, machine_findings
+from evaluator.units import gib
+from evaluator.workbook import Workbook
+
+MOST_MACHINES = 8
+"""Machines of one listing that a training job may span before a cluster is the better question."""
 
 
 class Status(StrEnum):
@@ -26,6 +33,20 @@ class Status(StrEnum):
     @property
     def serves(self) -> bool:
         return self in (Status.READY, Status.CONDITIONAL)
+
+
+ORDER = {status: place for place, status in enumerate(Status)}
+
+
+def status_of(fits: FitWord, link: LinkWord, host: Iterable[HostItem] = ()) -> Status:
+    """The words table. What is certain to fail outweighs what cannot be judged."""
+    poor_link = link in (LinkWord.INSUFFICIENT, LinkWord.CONTRADICTED)
+    if fits is FitWord.DOES_NOT_FIT or poor_link or failures(host):
+        return Status.UNSUITABLE
+    if fits is FitWord.UNKNOWN:
+        return Status.UNKNOWN
+    open_link = link in (LinkWord.CLAIMED, LinkWord.UNKNOWN)
+    return Status.CONDITIONAL if fits is FitWord.TIGHT or open_link else Status.READY
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +71,7 @@ class PlanVerdict:
     link: LinkVerdict
     usable_bytes: int | None = None
     idle_gpus: int = 0
+    host: tuple[HostItem, ...] = ()
     findings: tuple[Finding, ...] = ()
     reasons: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
@@ -61,7 +83,7 @@ class MachineVerdict:
     """All plans of a workload on one machine, narrowest first.
 
     A verdict that was kept and loaded again holds only `best`, `single` and the nearest miss in
-    `plans`; `plans_judged` still counts all.
+    `plans`; `plans_judged` still counts all. `refused` are plans that the model cannot be cut into.
     """
 
     configuration: str
@@ -69,25 +91,192 @@ class MachineVerdict:
     gpu_count: int | None
     nodes: int
     plans: tuple[PlanVerdict, ...]
-    host: tuple[HostItem, ...] = ()
     findings: tuple[Finding, ...] = ()
+    refused: tuple[Refusal, ...] = ()
     plans_judged: int = 0
 
     @property
     def best(self) -> PlanVerdict | None:
         """The narrowest plan that serves, ready before conditional. None when none does."""
-        raise NotImplementedError
+        serving = [verdict for verdict in self.plans if verdict.status.serves]
+        return min(serving, key=lambda verdict: ORDER[verdict.status], default=None)
 
     @property
     def single(self) -> PlanVerdict | None:
         """The plan on one GPU, whatever its status. None when no plan could be judged."""
-        raise NotImplementedError
+        return next((verdict for verdict in self.plans if verdict.plan.gpus == 1), None)
+
+    @property
+    def nearest(self) -> PlanVerdict | None:
+        """The plan that misses by least where none serves: unknown first, then fewest bytes."""
+        missing = [verdict for verdict in self.plans if not verdict.status.serves]
+        return min(missing, key=_miss, default=None)
 
     @property
     def status(self) -> Status:
-        raise NotImplementedError
+        verdict = self.best or self.nearest
+        return verdict.status if verdict else Status.UNKNOWN
+
+    @property
+    def host(self) -> tuple[HostItem, ...]:
+        """The checklist of the plan that counts."""
+        verdict = self.best or self.nearest
+        return verdict.host if verdict else ()
 
 
-def judge(workload: Workload, machine: Machine, max_machines: int = 8) -> MachineVerdict:
-    """Every plan on a machine; several machines only where a training job needs them."""
-    raise NotImplementedError
+def _miss(verdict: PlanVerdict) -> tuple[int, int]:
+    return (ORDER[verdict.status], verdict.fit.missing_bytes)
+
+
+def judge(
+    workload: Workload,
+    machine: Machine,
+    max_machines: int = MOST_MACHINES,
+    workbook: Workbook | None = None,
+) -> MachineVerdict:
+    """Every plan on a machine, narrowest first.
+
+    Several machines of a listing are tried only where one does not do and the job is a training;
+    then as few as serve. A `workbook` of the same workload saves the work shared by machines.
+    """
+    book = workbook or Workbook(workload)
+    plans: list[PlanVerdict] = []
+    refused: list[Refusal] = []
+    for space in _spaces(book, machine, max_machines, plans):
+        plans += [_judge_plan(book, plan, machine) for plan in space.plans]
+        refused += space.refused
+    return MachineVerdict(
+        configuration=machine.fingerprint(),
+        gpu_model=machine.gpu_model.value or "",
+        gpu_count=machine.gpu_count.value,
+        nodes=machine.nodes,
+        plans=tuple(plans),
+        findings=(*machine_findings(machine), *_card_findings(machine)),
+        refused=tuple(refused),
+        plans_judged=len(plans),
+    )
+
+
+def _spaces(
+    book: Workbook, machine: Machine, most: int, judged: Sequence[PlanVerdict]
+) -> Iterator[PlanSpace]:
+    """Plans by number of machines. Asks after each number whether anything in `judged` serves."""
+    gpus = _countable_gpus(machine)
+    yield book.plans(gpus, 1)
+    if machine.fractional or machine.gpu_count.value is None:
+        return
+    limit = most if book.workload.training else machine.nodes
+    for nodes in machines_to_try(machine.nodes, limit):
+        if any(verdict.status.serves for verdict in judged):
+            return
+        yield book.plans(gpus, nodes)
+
+
+def _countable_gpus(machine: Machine) -> int:
+    """A share of a GPU joins no group; an unknown count is at least one."""
+    return 1 if machine.fractional else machine.gpu_count.value or 1
+
+
+def _judge_plan(book: Workbook, plan: Plan, machine: Machine) -> PlanVerdict:
+    usable = machine.usable_bytes_per_gpu.value
+    fitted = book.fit(plan, usable)
+    link = judge_link(plan, machine, book.traffic(plan))
+    weights = book.weights_bytes()
+    host = host_items(book.workload, plan, machine, weights)
+    changes = book.change(plan, usable) if fitted.word is FitWord.DOES_NOT_FIT else ()
+    rented = rentals_of(plan, machine.nodes) * machine.nodes * _countable_gpus(machine)
+    return PlanVerdict(
+        plan=plan,
+        status=status_of(fitted.word, link.word, host),
+        fit=fitted,
+        link=link,
+        usable_bytes=usable,
+        idle_gpus=rented - plan.gpus,
+        host=host,
+        findings=(
+            *_memory_findings(fitted, changes),
+            *book.budget(plan).findings,
+            *link.findings,
+            *_idle_findings(rented - plan.gpus, rented),
+            *ram_finding(machine, weights),
+            *host_findings(host),
+        ),
+        reasons=_reasons(plan, fitted, link, host, changes),
+        changes=changes,
+        weakest=_weakest(plan, machine),
+    )
+
+
+def _memory_findings(fitted: Fit, changes: Sequence[Change]) -> Iterator[Finding]:
+    if fitted.word is FitWord.UNKNOWN or fitted.needed is None or fitted.allowed_bytes is None:
+        return
+    needed, usable = fitted.needed, size_words(fitted.allowed_bytes)
+    if fitted.word is FitWord.DOES_NOT_FIT:
+        yield finding(
+            Code.DOES_NOT_FIT,
+            needed=size_words(needed.low),
+            rank=fitted.rank,
+            usable=usable,
+            change=changes[0].words if changes else "",
+        )
+    if fitted.word is FitWord.TIGHT:
+        typical, high = size_words(needed.typical), size_words(needed.high)
+        yield finding(Code.TIGHT_FIT, typical=typical, high=high, usable=usable)
+
+
+def size_words(byte_count: float) -> str:
+    return f"{gib(byte_count):.1f} GiB"
+
+
+def _idle_findings(idle: int, gpu_count: int) -> Iterator[Finding]:
+    if idle:
+        yield finding(Code.IDLE_GPUS, idle=idle, gpu_count=gpu_count)
+
+
+def _card_findings(machine: Machine) -> Iterator[Finding]:
+    if machine.usable_bytes_per_gpu.value is None:
+        yield finding(Code.MEMORY_UNKNOWN)
+    if len(machine.specs) > 1 and not machine.gpu_model.at_least(Grade.MEASURED):
+        yield finding(Code.GPU_AMBIGUOUS, cards=", ".join(spec.id for spec in machine.specs))
+
+
+FIT_SENTENCES = {
+    FitWord.FITS: "It fits: {needed} needed per GPU, {allowed} usable.",
+    FitWord.TIGHT: "It is tight: {needed} needed per GPU, {allowed} usable.",
+    FitWord.DOES_NOT_FIT: "It does not fit: {needed} needed per GPU, {allowed} usable.",
+}
+
+
+def _reasons(
+    plan: Plan,
+    fitted: Fit,
+    link: LinkVerdict,
+    host: Sequence[HostItem],
+    changes: Sequence[Change],
+) -> tuple[str, ...]:
+    """Sentences in the order of the questions: memory, link, host, what would change it."""
+    failed = (f"{item.name}: {item.reason}" for item in failures(host))
+    change = (f"The smallest change: {changes[0].words}",) if changes else ()
+    return (_fit_sentence(fitted), link.reason, *failed, *change, plan.reason)
+
+
+def _fit_sentence(fitted: Fit) -> str:
+    if fitted.needed is None or fitted.allowed_bytes is None:
+        return "Whether it fits is unknown: memory per GPU or the size of the model is not known."
+    low, high = gib(fitted.needed.low), size_words(fitted.needed.high)
+    sentence = FIT_SENTENCES.get(fitted.word, "It is unknown whether it fits.")
+    allowed = size_words(fitted.allowed_bytes)
+    return sentence.format(needed=f"{low:.1f} to {high}", allowed=allowed)
+
+
+def _weakest(plan: Plan, machine: Machine) -> Weakest:
+    """Facts in the order in which they are named when equally weak."""
+    grades = {}
+    if plan.nodes > 1:
+        grades["network between machines"] = machine.inter_node.grade
+    if plan.gpus > plan.replicas * plan.nodes:
+        grades["link between GPUs"] = machine.link.grade
+    if plan.gpus > 1:
+        grades["GPU count"] = machine.gpu_count.grade
+    grades["memory per GPU"] = machine.usable_bytes_per_gpu.grade
+    return Weakest(*min(grades.items(), key=lambda item: item[1]))

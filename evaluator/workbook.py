@@ -1,0 +1,57 @@
+"""What depends on a workload and a plan alone, worked out once and used for every machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from evaluator.budgets import Change, Fit, MemoryBudget
+from evaluator.collectives import Traffic, traffic
+from evaluator.jobs import Workload
+from evaluator.memory import budget, fit, smallest_change
+from evaluator.plans import Plan, PlanSpace, plans_of
+
+
+@dataclass
+class Workbook:
+    """Answers by plan (and by GPU memory, in bytes), computed when first asked for."""
+
+    workload: Workload
+    budgets: dict[Plan, MemoryBudget] = field(default_factory=dict)
+    fits: dict[tuple[Plan, int | None], Fit] = field(default_factory=dict)
+    changes: dict[tuple[Plan, int | None], tuple[Change, ...]] = field(default_factory=dict)
+    spaces: dict[tuple[int, int], PlanSpace] = field(default_factory=dict)
+    needs: dict[Plan, tuple[Traffic, ...]] = field(default_factory=dict)
+
+    def plans(self, gpus: int, machines: int) -> PlanSpace:
+        key = (gpus, machines)
+        if key not in self.spaces:
+            self.spaces[key] = plans_of(self.workload, gpus, [machines])
+        return self.spaces[key]
+
+    def budget(self, plan: Plan) -> MemoryBudget:
+        if plan not in self.budgets:
+            self.budgets[plan] = budget(self.workload, plan)
+        return self.budgets[plan]
+
+    def traffic(self, plan: Plan) -> tuple[Traffic, ...]:
+        if plan not in self.needs:
+            self.needs[plan] = traffic(self.workload, plan)
+        return self.needs[plan]
+
+    def fit(self, plan: Plan, usable_bytes: int | None) -> Fit:
+        key = (plan, usable_bytes)
+        if key not in self.fits:
+            self.fits[key] = fit(self.budget(plan), usable_bytes)
+        return self.fits[key]
+
+    def change(self, plan: Plan, usable_bytes: int | None) -> tuple[Change, ...]:
+        key = (plan, usable_bytes)
+        if key not in self.changes:
+            self.changes[key] = smallest_change(self.workload, plan, usable_bytes)
+        return self.changes[key]
+
+    def weights_bytes(self) -> int | None:
+        """Weights of the whole model: those of the budget on one GPU."""
+        binding = self.budget(Plan()).binding
+        weights = binding.component("weights") if binding else None
+        return round(weights.bytes.typical) if weights else None
