@@ -1,11 +1,31 @@
 """The Celery application. Its settings are the Django settings that begin with CELERY_."""
 
+from __future__ import annotations
+
+import logging.config
 import os
+from typing import Any
 
 from celery import Celery
+from celery.signals import beat_init, celeryd_init, setup_logging
+from django.conf import settings
+
+from marketplace.checks import refuse_unsafe_start
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
 
 app = Celery("linkproof")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["marketplace"])
+
+
+@setup_logging.connect
+def use_our_logging(**_: Any) -> None:
+    """Celery would add handlers of its own, with a format that breaks over several lines."""
+    logging.config.dictConfig(settings.LOGGING)
+
+
+@celeryd_init.connect
+@beat_init.connect
+def refuse_unsafe_worker(**_: Any) -> None:
+    refuse_unsafe_start()
