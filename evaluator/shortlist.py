@@ -2,68 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from decimal import Decimal
 
-from evaluator.economics import Rate
-from evaluator.findings import Finding
-from evaluator.host import HostItem
+from evaluator.candidates import (
+    Candidate,
+    Offering,
+    alike,
+    candidate_of,
+    in_wanted_region,
+    place_of,
+    unmet_need,
+    why_not,
+    with_findings,
+)
+from evaluator.economics import Terms, terms_of
 from evaluator.jobs import Workload
-from evaluator.machine import Availability, Machine
-from evaluator.prices import Quote
-from evaluator.verdict import MachineVerdict, PlanVerdict, Status
+from evaluator.machine import Machine
+from evaluator.verdict import ORDER, MachineVerdict, judge
+from evaluator.workbook import Workbook
 
-
-@dataclass(frozen=True, slots=True)
-class Offering:
-    """What a catalog offers: a configuration under a name, at prices, seen at a time.
-
-    `key` is the caller's own (a listing's primary key). `configuration` is the fingerprint of its
-    machine. `quantity` counts rentals said to be free; None is unknown.
-    """
-
-    key: str
-    configuration: str
-    provider: str = ""
-    title: str = ""
-    region: str = ""
-    zone: str = ""
-    url: str = ""
-    quotes: tuple[Quote, ...] = ()
-    availability: Availability = Availability.UNKNOWN
-    quantity: int | None = None
-    seen_at: datetime | None = None
-    findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One plan on one offering. `rentals` is how many of it must be rented at once.
-
-    `cost_per_hour` is for all rentals, in the currency of `rate.quote`; None when not derivable.
-    `rank` counts from 0 and is None for candidates that are shown but not ranked.
-    """
-
-    offering: Offering
-    machine: MachineVerdict
-    plan: PlanVerdict
-    status: Status
-    rate: Rate
-    rentals: int = 1
-    cost_per_hour: Decimal | None = None
-    host: tuple[HostItem, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    rank: int | None = None
+__all__ = ["Candidate", "Offering", "Shortlist", "rank", "shortlist"]
 
 
 @dataclass(frozen=True, slots=True)
 class Shortlist:
     """`rows` begins with row 0, the best single-GPU option, even where it does not serve.
 
-    Every offering is in `rows`, `unranked` or counted in `hidden` by reason:
-    shown + hidden = total.
+    `rows` are ranked, `unranked` serve but have no comparable price, `near_misses` do not serve.
+    Every offering is shown in one of the three or counted in `hidden` by reason.
     """
 
     total: int
@@ -76,7 +45,9 @@ class Shortlist:
 
     @property
     def shown(self) -> int:
-        return len({candidate.offering.key for candidate in (*self.rows, *self.unranked)})
+        """Offerings shown in any part."""
+        parts = (*self.rows, *self.unranked, *self.near_misses)
+        return len({candidate.offering.key for candidate in parts})
 
 
 def shortlist(
@@ -84,12 +55,16 @@ def shortlist(
     offerings: Sequence[Offering],
     machines: Mapping[str, Machine],
     limit: int = 20,
+    now: datetime | None = None,
 ) -> Shortlist:
     """Judges each configuration of `offerings` once and ranks them.
 
     `machines` holds the machine of every configuration. Raises KeyError where one is missing.
     """
-    raise NotImplementedError
+    wanted = dict.fromkeys(offering.configuration for offering in offerings)
+    workbook = Workbook(workload)
+    verdicts = {key: judge(workload, machines[key], workbook=workbook) for key in wanted}
+    return rank(workload, offerings, verdicts, limit, now)
 
 
 def rank(
@@ -97,6 +72,117 @@ def rank(
     offerings: Sequence[Offering],
     verdicts: Mapping[str, MachineVerdict],
     limit: int = 20,
+    now: datetime | None = None,
 ) -> Shortlist:
-    """Ranks offerings whose configurations are already judged."""
-    raise NotImplementedError
+    """Ranks offerings whose configurations are already judged, in an order free of the input's.
+
+    Ready before conditional, then lower cost per hour of all machines that the plan needs, then
+    fewer GPUs, then provider, title, region and key. `now` lets findings name an age.
+    """
+    terms, hidden = terms_of(workload), Counter[str]()
+    inside = [one for one in offerings if in_wanted_region(one, workload.needs)]
+    hidden[OUTSIDE_REGIONS] += len(offerings) - len(inside)
+    candidates = list(_candidates(workload, inside, verdicts, terms, hidden))
+    single = _best_single(candidates, terms)
+    parts = _Parts.of(single, candidates, limit)
+    _count_hidden(hidden, candidates, parts)
+    return Shortlist(
+        total=len(offerings),
+        rows=tuple(replace(with_findings(row, now), rank=at) for at, row in enumerate(parts.rows)),
+        unranked=tuple(with_findings(one, now) for one in parts.unranked),
+        near_misses=tuple(with_findings(one, now) for one in parts.near),
+        hidden={reason: count for reason, count in hidden.items() if count},
+        currency=terms.currency,
+        configurations=len({offering.configuration for offering in offerings}),
+    )
+
+
+NOTHING_JUDGED = "no plan could be judged"
+OUTSIDE_REGIONS = "they are outside the wanted regions"
+SAME_ELSEWHERE = "the same machine is shown at the same price in another place"
+BEYOND_LIMIT = "they rank below those shown"
+NEAR_MISSES = 5
+
+
+def _candidates(
+    workload: Workload,
+    offerings: Iterable[Offering],
+    verdicts: Mapping[str, MachineVerdict],
+    terms: Terms,
+    hidden: Counter[str],
+) -> Iterator[Candidate]:
+    """One candidate for each group of like offerings; excluded groups are counted in `hidden`."""
+    for group in alike(offerings):
+        verdict = verdicts[group[0].configuration]
+        plan = verdict.best or verdict.nearest
+        if plan is None:
+            hidden[NOTHING_JUDGED] += len(group)
+            continue
+        candidate = candidate_of(group, verdict, plan, terms)
+        unmet = unmet_need(candidate, workload.needs, terms)
+        if unmet:
+            hidden[unmet] += len(group)
+        else:
+            yield candidate
+
+
+def _best_single(candidates: Sequence[Candidate], terms: Terms) -> Candidate | None:
+    """The first in order among plans on one GPU; where none serves, the one that misses least."""
+    serving = [one for one in candidates if one.status.serves and one.plan.plan.gpus == 1]
+    if serving:
+        return min(serving, key=_order)
+    singles = (_on_one_gpu(candidate, terms) for candidate in candidates)
+    return min((one for one in singles if one), key=_nearness, default=None)
+
+
+def _on_one_gpu(candidate: Candidate, terms: Terms) -> Candidate | None:
+    verdict = candidate.machine
+    group = (candidate.offering, *candidate.alike)
+    return candidate_of(group, verdict, verdict.single, terms) if verdict.single else None
+
+
+def _order(one: Candidate) -> tuple[object, ...]:
+    """Lower is better. Candidates without a comparable price come after all that have one."""
+    cost = (one.cost_per_hour or 0) if one.rate.ranked else 0
+    place = place_of(one.offering)
+    return (ORDER[one.status], not one.rate.ranked, cost, one.plan.plan.gpus, place)
+
+
+def _nearness(one: Candidate) -> tuple[object, ...]:
+    """What misses by fewest bytes first, then by the usual order."""
+    return (ORDER[one.status], one.plan.fit.missing_bytes, _order(one))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    rows: list[Candidate]
+    unranked: list[Candidate]
+    near: list[Candidate]
+
+    @classmethod
+    def of(cls, single: Candidate | None, candidates: Sequence[Candidate], limit: int) -> _Parts:
+        others = [one for one in candidates if single is None or not _same(one, single)]
+        serving = sorted((one for one in others if one.status.serves), key=_order)
+        missing = sorted((one for one in others if not one.status.serves), key=_nearness)
+        rows = [one for one in (single, *serving) if one and (one is single or one.rate.ranked)]
+        unranked = [one for one in serving if not one.rate.ranked]
+        return cls(rows[:limit], unranked[:limit], missing[:NEAR_MISSES])
+
+    @property
+    def keys(self) -> set[str]:
+        return {one.offering.key for one in (*self.rows, *self.unranked, *self.near)}
+
+
+def _same(one: Candidate, other: Candidate) -> bool:
+    return one.offering.key == other.offering.key and one.plan.plan == other.plan.plan
+
+
+def _count_hidden(hidden: Counter[str], candidates: Sequence[Candidate], parts: _Parts) -> None:
+    """Every offering that no part shows, under the first reason that holds."""
+    shown = parts.keys
+    for one in candidates:
+        if one.offering.key in shown:
+            hidden[SAME_ELSEWHERE] += len(one.alike)
+            continue
+        reason = BEYOND_LIMIT if one.status.serves else why_not(one)
+        hidden[reason] += 1 + len(one.alike)

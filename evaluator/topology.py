@@ -39,6 +39,11 @@ class LinkWord(StrEnum):
     INSUFFICIENT = "insufficient"
     CONTRADICTED = "contradicted"
 
+    @property
+    def stops(self) -> bool:
+        """Whether a plan with this word cannot be recommended."""
+        return self in (LinkWord.INSUFFICIENT, LinkWord.CONTRADICTED)
+
 
 SEVERITY = {word: place for place, word in enumerate(LinkWord)}
 

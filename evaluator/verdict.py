@@ -40,8 +40,7 @@ ORDER = {status: place for place, status in enumerate(Status)}
 
 def status_of(fits: FitWord, link: LinkWord, host: Iterable[HostItem] = ()) -> Status:
     """The words table. What is certain to fail outweighs what cannot be judged."""
-    poor_link = link in (LinkWord.INSUFFICIENT, LinkWord.CONTRADICTED)
-    if fits is FitWord.DOES_NOT_FIT or poor_link or failures(host):
+    if fits is FitWord.DOES_NOT_FIT or link.stops or failures(host):
         return Status.UNSUITABLE
     if fits is FitWord.UNKNOWN:
         return Status.UNKNOWN
