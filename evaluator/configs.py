@@ -14,6 +14,9 @@ from evaluator.shapes import Attention, Experts, Latent, ModelShape, Norms, QkNo
 MOST_LAYERS = 10_000
 MOST_WIDTH = 10**7
 MOST_EXPERTS = 10**5
+NEEDED_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+WINDOWED_LAYERS = ("sliding_attention", "chunked_attention")
+ATTENTION_LAYERS = ("full_attention", *WINDOWED_LAYERS)
 
 
 def read_model(
@@ -70,11 +73,9 @@ def _architecture(keys: Fields) -> str:
 
 def _uncovered(keys: Fields) -> bool:
     """Layers of a kind that the formulas leave out, or too few keys to compute from."""
-    kinds = keys.raw("layer_type_counts") or {}
-    listed = keys.raw("layer_types") or ()
-    known = {"full_attention", "sliding_attention", "chunked_attention"}
-    strange = not set(kinds) <= known or not {str(item) for item in listed} <= known
-    missing = not all(map(keys.has, ("hidden_size", "num_hidden_layers", "vocab_size")))
+    kinds, listed = _counts(keys), _listed(keys, "layer_types")
+    strange = not {str(item) for item in (*kinds, *listed)} <= set(ATTENTION_LAYERS)
+    missing = not all(map(keys.has, NEEDED_KEYS))
     extra = any(keys.has(key) for key in UNCOVERED_KEYS)
     return strange or extra or missing or keys.flag("is_encoder_decoder") is True
 
@@ -104,11 +105,47 @@ def _shape(
         window=_window(keys, family, layers),
         architecture=architecture,
         computable=computable,
+        dimensioned=_dimensioned(keys),
+        cached_layers=_cached_layers(keys),
         given_params=keys.integer("total_params", 1),
         kept_16bit=_kept_modules(keys),
         checkpoint_format=_checkpoint_format(keys),
         source=keys.text("source", 2000) or "",
     )
+
+
+def _dimensioned(keys: Fields) -> bool:
+    heads = keys.has("num_attention_heads") or (
+        keys.has("num_key_value_heads") and keys.has("head_dim")
+    )
+    return keys.has("num_hidden_layers") and heads
+
+
+def _cached_layers(keys: Fields) -> int | None:
+    """Attention layers, where a config lists layers of several kinds."""
+    return _layers_of(keys, ATTENTION_LAYERS)
+
+
+def _layers_of(keys: Fields, kinds: tuple[str, ...]) -> int | None:
+    """How many layers are of these kinds; None where the config does not list them."""
+    listed, counts = _listed(keys, "layer_types"), _counts(keys)
+    if listed:
+        return sum(item in kinds for item in listed)
+    return sum(counts.get(kind, 0) for kind in kinds) if counts else None
+
+
+def _listed(keys: Fields, key: str) -> tuple[Any, ...]:
+    value = keys.raw(key)
+    if value is not None and not (isinstance(value, list | tuple) and len(value) <= MOST_LAYERS):
+        raise keys.refuse(key, f"a list of at most {MOST_LAYERS}")
+    return tuple(value or ())
+
+
+def _counts(keys: Fields) -> Mapping[str, int]:
+    table = keys.table("layer_type_counts")
+    if table is None:
+        return {}
+    return {key: table.integer(key, 0, MOST_LAYERS) or 0 for key in table.document}
 
 
 def _first(*values: bool | None) -> bool:
@@ -121,7 +158,8 @@ def _vocab(keys: Fields) -> int:
 
 
 def _attention(keys: Fields, family: Family, hidden: int) -> Attention:
-    heads = keys.integer("num_attention_heads", 1, MOST_WIDTH) or 1
+    stated_heads = keys.integer("num_attention_heads", 1, MOST_WIDTH)
+    heads = stated_heads or keys.integer("num_key_value_heads", 1, MOST_WIDTH) or 1
     kv_heads = _kv_heads(keys, family, heads)
     if heads % kv_heads:
         raise keys.refuse("num_key_value_heads", f"a divisor of the {heads} attention heads")
@@ -254,7 +292,7 @@ def _dense_layers(keys: Fields, layers: int) -> tuple[int, ...]:
         keys.integer("decoder_sparse_step", 1, MOST_LAYERS) or 1,
     )
     frequency = keys.integer("moe_layer_freq", 1, MOST_LAYERS) or 1
-    listed = keys.raw("mlp_only_layers") or ()
+    listed = _listed(keys, "mlp_only_layers")
     return tuple(
         index
         for index in range(layers)
@@ -270,14 +308,10 @@ def _window(keys: Fields, family: Family, layers: int) -> Window | None:
 
 
 def _windowed_layers(keys: Fields, family: Family, layers: int) -> int:
-    listed = keys.raw("layer_types")
-    counts = keys.raw("layer_type_counts")
-    windowed = ("sliding_attention", "chunked_attention")
-    if isinstance(listed, list):
-        return sum(item in windowed for item in listed)
-    if isinstance(counts, Mapping):
-        return sum(value for key, value in counts.items() if key in windowed)
+    listed = _layers_of(keys, WINDOWED_LAYERS)
     stated = keys.integer("sliding_window_layers", 0, MOST_LAYERS)
+    if listed is not None:
+        return listed
     return _by_rule(keys, family, layers) if stated is None else stated
 
 

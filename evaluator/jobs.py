@@ -82,7 +82,8 @@ class TrainingJob:
     """`micro_batch` sequences of `seq_len` per data-parallel rank and forward pass.
 
     `zero_stage` is what the ranks of `Plan.shard` divide: 1 optimizer states, 2 gradients too,
-    3 parameters too (FSDP). `fused_attention` is False where the attention scores are kept.
+    3 parameters too (FSDP). `fused_attention` is False where the attention scores are kept,
+    `sequence_parallel` is False where tensor parallel ranks all keep the norms' activations.
     """
 
     optimizer: str = "adamw"
@@ -94,6 +95,7 @@ class TrainingJob:
     lora: Lora | None = None
     zero_stage: int = 3
     fused_attention: bool = True
+    sequence_parallel: bool = True
     offload: str = "none"
     tokens_to_train: int | None = None
     deadline_hours: float | None = None

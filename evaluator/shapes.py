@@ -74,6 +74,8 @@ class ModelShape:
     `given_params` is a count that the user states: parameters beyond the computed text model are
     taken as further modules. `computable` is False where the architecture has parts that the
     formulas do not cover: then only `given_params` counts, and without it the size is unknown.
+    `dimensioned` is False where layers, width or heads are missing, so that neither cache nor
+    activations follow. `cached_layers` is how many layers keep a growing cache; None is all.
     `kept_16bit` are names of modules that a quantised checkpoint leaves in 16 bits, and
     `checkpoint_format` is how the checkpoint is quantised in the config's own words ("" is not).
     """
@@ -94,6 +96,8 @@ class ModelShape:
     window: Window | None = None
     architecture: str = ""
     computable: bool = True
+    dimensioned: bool = True
+    cached_layers: int | None = None
     given_params: int | None = None
     kept_16bit: tuple[str, ...] = ()
     checkpoint_format: str = ""

@@ -213,7 +213,7 @@ def _memory_findings(fitted: Fit, changes: Sequence[Change]) -> Iterator[Finding
     if fitted.word is FitWord.DOES_NOT_FIT:
         yield finding(
             Code.DOES_NOT_FIT,
-            needed=size_words(needed.low),
+            needed=size_words(needed.typical),
             rank=fitted.rank,
             usable=usable,
             change=changes[0].words if changes else "",

@@ -1,0 +1,159 @@
+"""Changes that may admit a plan which does not fit: one at a time, smallest step first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from evaluator.budgets import Change
+from evaluator.formats import WeightFormat, weight_format
+from evaluator.jobs import Recompute, ServingJob, TrainingJob, Workload
+from evaluator.plans import Plan, refusal_of
+from evaluator.recipes import RECIPES
+
+SHORTEST = 256
+"""Lengths below this are no longer the same job."""
+NARROWER = ("fp8", "awq-int4")
+HALVINGS = 6
+WIDEST_TENSOR, MOST_RANKS = 8, 512
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A workload and plan with one thing changed."""
+
+    workload: Workload
+    plan: Plan
+    change: Change
+
+
+def options(workload: Workload, plan: Plan) -> Iterator[list[Option]]:
+    """Options by what they change, the least intrusive first; within one, small steps first."""
+    if workload.serving:
+        yield from _serving_options(workload, workload.serving, plan)
+    elif workload.training:
+        yield from _training_options(workload, workload.training, plan)
+    yield _more_tensor(workload, plan)
+
+
+def _serving_options(workload: Workload, job: ServingJob, plan: Plan) -> Iterator[list[Option]]:
+    yield [
+        _option(
+            replace(workload, serving=replace(job, concurrency=fewer)),
+            plan,
+            ("concurrency", fewer, f"serve {fewer} requests at once instead of {job.concurrency}"),
+        )
+        for fewer in _halves(job.concurrency, 1)
+    ]
+    yield _narrower_cache(workload, job, plan)
+    yield [
+        _option(
+            replace(workload, serving=replace(job, input_tokens=shorter, max_model_len=None)),
+            plan,
+            ("input_tokens", shorter, f"limit prompts to {shorter:,} tokens"),
+        )
+        for shorter in _halves(job.input_tokens, SHORTEST)
+    ]
+    yield _narrower_weights(workload, plan, NARROWER)
+
+
+def _training_options(workload: Workload, job: TrainingJob, plan: Plan) -> Iterator[list[Option]]:
+    if job.recompute is not Recompute.FULL:
+        change = ("recompute", "full", "recompute every layer in the backward pass")
+        yield [_trained(workload, replace(job, recompute=Recompute.FULL), plan, change)]
+    yield [
+        _trained(
+            workload,
+            replace(job, micro_batch=smaller),
+            plan,
+            ("micro_batch", smaller, f"use micro-batches of {smaller}"),
+        )
+        for smaller in _halves(job.micro_batch, 1)
+    ]
+    yield _more_shards(workload, plan)
+    yield _narrower_states(workload, job, plan)
+    if job.lora:
+        yield _narrower_weights(workload, plan, ("bnb-nf4",))
+    yield [
+        _trained(
+            workload,
+            replace(job, seq_len=shorter),
+            plan,
+            ("seq_len", shorter, f"train on sequences of {shorter:,} tokens"),
+        )
+        for shorter in _halves(job.seq_len, SHORTEST)
+    ]
+
+
+def _option(workload: Workload, plan: Plan, change: tuple[str, object, str]) -> Option:
+    key, value, words = change
+    return Option(workload, plan, Change(key, str(value), f"{words[0].upper()}{words[1:]}."))
+
+
+def _trained(
+    workload: Workload, job: TrainingJob, plan: Plan, change: tuple[str, object, str]
+) -> Option:
+    return _option(replace(workload, training=job), plan, change)
+
+
+def _halves(value: int, least: int) -> list[int]:
+    """value / 2, value / 4 and so on, not below `least`."""
+    steps = (value >> shift for shift in range(1, HALVINGS + 1))
+    return [step for step in steps if step >= least]
+
+
+def _narrower_cache(workload: Workload, job: ServingJob, plan: Plan) -> list[Option]:
+    if job.kv_dtype not in ("auto", "bf16", "fp16", "fp32"):
+        return []
+    cached = replace(workload, serving=replace(job, kv_dtype="fp8"))
+    return [_option(cached, plan, ("kv_dtype", "fp8", "keep the cache in fp8"))]
+
+
+def _narrower_weights(workload: Workload, plan: Plan, names: tuple[str, ...]) -> list[Option]:
+    """Formats with fewer bits than the one at hand."""
+    now = weight_format(workload.weights_format)
+    return [
+        _option(
+            replace(workload, weights_format=name),
+            plan,
+            ("weights_format", name, f"quantise the weights to {name}"),
+        )
+        for name in names
+        if _is_narrower(weight_format(name), now)
+    ]
+
+
+def _is_narrower(form: WeightFormat | None, now: WeightFormat | None) -> bool:
+    return form is not None and now is not None and form.bits.typical < now.bits.typical
+
+
+def _narrower_states(workload: Workload, job: TrainingJob, plan: Plan) -> list[Option]:
+    """The same recipe with optimizer states of 8 bits."""
+    if job.optimizer != "adamw" or job.precision != RECIPES["adamw", "mixed"]:
+        return []
+    slim = replace(job, optimizer="adamw-8bit", precision=RECIPES["adamw-8bit", "mixed"])
+    change = ("optimizer", "adamw-8bit", "keep the optimizer states in 8 bits")
+    return [_trained(workload, slim, plan, change)]
+
+
+def _more_shards(workload: Workload, plan: Plan) -> list[Option]:
+    """Sharding over the data-parallel ranks at hand first, then over twice as many."""
+    found = []
+    ranks = plan.dp if plan.shard < plan.dp else 2 * plan.dp
+    while ranks <= MOST_RANKS:
+        wider = replace(plan, dp=ranks, shard=ranks)
+        words = f"shard the model over {ranks} ranks, {wider.gpus} GPUs in all"
+        found.append(_option(workload, wider, ("shard", ranks, words)))
+        ranks *= 2
+    return found
+
+
+def _more_tensor(workload: Workload, plan: Plan) -> list[Option]:
+    """The next tensor parallel degrees that the model can be divided by."""
+    found = []
+    for tp in (2 * plan.tp, 4 * plan.tp, 8 * plan.tp):
+        wider = replace(plan, tp=tp)
+        if tp <= WIDEST_TENSOR and refusal_of(workload, wider) is None:
+            words = f"divide every layer over {tp} GPUs, {wider.gpus} in all"
+            found.append(_option(workload, wider, ("tp", tp, words)))
+    return found

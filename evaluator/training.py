@@ -1,0 +1,41 @@
+"""The components of a training budget."""
+
+from __future__ import annotations
+
+from evaluator.activations import activations_component, logits_component
+from evaluator.budgets import Component
+from evaluator.formats import WeightFormat
+from evaluator.jobs import TrainingJob, Workload
+from evaluator.partition import RankClass
+from evaluator.plans import Plan
+from evaluator.ranges import Range, total
+from evaluator.states import gathered_component, states_component
+from evaluator.units import GIB
+
+RESERVE = Range(1.0 * GIB, 2.5 * GIB, 5.0 * GIB)
+FRAGMENTED_HIGH = 0.05
+
+
+def training_components(
+    workload: Workload, job: TrainingJob, form: WeightFormat, plan: Plan, rank: RankClass
+) -> tuple[Component, ...]:
+    """States, gathered layers, activations, logits on the last stage, fixed overhead."""
+    gathered = gathered_component(workload, job, form, plan, rank)
+    parts = [
+        states_component(workload, job, form, plan, rank),
+        *([gathered] if gathered else []),
+        activations_component(workload.model, job, plan, rank),
+        *([logits_component(workload.model, job, plan)] if rank.has_head else []),
+    ]
+    return (*parts, _overhead(parts))
+
+
+def _overhead(parts: list[Component]) -> Component:
+    """CUDA context, communicators, buckets, fragmentation (formulas.md A7)."""
+    others = total(part.bytes for part in parts)
+    return Component(
+        name="overhead",
+        bytes=Range(RESERVE.low, RESERVE.typical, RESERVE.high + FRAGMENTED_HIGH * others.high),
+        formula="1.0 to 5.0 GiB, typically 2.5, and up to 5 % of the rest",
+        source="formulas.md A7: context 0.3 to 2 GiB, communicators up to 1.5, fragmentation",
+    )
