@@ -1,0 +1,116 @@
+"""How each source stands: what its last run came to, and how old its last success is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, F
+
+from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
+from marketplace.models.catalog import Outcome
+
+STALE_AFTER_INTERVALS = 2
+"""One missed visit is a delay; two are a source whose figures may no longer hold."""
+
+STATES = ("fresh", "stale", "held", "failed", "never", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """What every page says about the catalog behind it."""
+
+    sources: int
+    states: tuple[tuple[str, int], ...]
+    last_success: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One source with its state word, its newest run, and what its listings came to."""
+
+    source: Source
+    state: str
+    run: SyncRun | None
+    listings: int
+    quarantined: tuple[tuple[str, int], ...]
+    left_out: tuple[tuple[str, int], ...]
+    next_due: datetime | None
+
+
+def newest_runs() -> dict[int, SyncRun]:
+    """The newest run of each source by the source's key: the one with its latest fence."""
+    runs = SyncRun.objects.filter(fence=F("source__fence")).defer("findings")
+    return {run.source_id: run for run in runs}
+
+
+def state_of(source: Source, run: SyncRun | None, now: datetime) -> str:
+    """One of STATES. A failure is said even while the last good listings are young."""
+    if not source.enabled:
+        return "off"
+    if run and run.outcome in (Outcome.FAILED, Outcome.ABANDONED):
+        return "failed"
+    if run and run.outcome == Outcome.HELD:
+        return "held"
+    if source.last_success_at is None:
+        return "never"
+    return "stale" if now - source.last_success_at > _patience(source) else "fresh"
+
+
+def _patience(source: Source) -> timedelta:
+    return STALE_AFTER_INTERVALS * timedelta(minutes=source.interval_minutes)
+
+
+def strip(now: datetime) -> Strip:
+    """Two queries, however many listings there are."""
+    found, runs = list(Source.objects.all()), newest_runs()
+    states = Counter(state_of(source, runs.get(source.pk), now) for source in found)
+    successes = [source.last_success_at for source in found if source.last_success_at]
+    ordered = tuple((state, states[state]) for state in STATES if states[state])
+    return Strip(len(found), ordered, max(successes, default=None))
+
+
+def standings(now: datetime) -> list[Standing]:
+    """Every source as the status page shows it, in four queries."""
+    runs, listings = newest_runs(), _listings_by_source()
+    quarantined = _quarantined_by_run([run.pk for run in runs.values()])
+    found = []
+    for source in Source.objects.select_related("provider"):
+        run = runs.get(source.pk)
+        found.append(
+            Standing(
+                source=source,
+                state=state_of(source, run, now),
+                run=run,
+                listings=listings.get(source.pk, 0),
+                quarantined=quarantined.get(run.pk, ()) if run else (),
+                left_out=_left_out(run),
+                next_due=_next_due(source, run),
+            )
+        )
+    return found
+
+
+def _listings_by_source() -> dict[int, int]:
+    rows = Listing.objects.filter(gone_at=None).order_by().values_list("source")
+    return dict(rows.annotate(Count("pk")))
+
+
+def _quarantined_by_run(runs: list[int]) -> dict[int, tuple[tuple[str, int], ...]]:
+    rows = QuarantinedRow.objects.filter(run__in=runs).order_by("reason")
+    counted: dict[int, tuple[tuple[str, int], ...]] = {}
+    for run, reason, count in rows.values_list("run", "reason").annotate(Count("pk")):
+        counted[run] = (*counted.get(run, ()), (reason, count))
+    return counted
+
+
+def _left_out(run: SyncRun | None) -> tuple[tuple[str, int], ...]:
+    counts = run.counts.get("left_out", {}) if run else {}
+    return tuple(sorted(counts.items())) if isinstance(counts, dict) else ()
+
+
+def _next_due(source: Source, run: SyncRun | None) -> datetime | None:
+    if run is None or not source.enabled:
+        return None
+    return run.started_at + timedelta(minutes=source.interval_minutes)
