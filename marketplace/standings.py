@@ -15,6 +15,7 @@ STALE_AFTER_INTERVALS = 2
 """One missed visit is a delay; two are a source whose figures may no longer hold."""
 
 STATES = ("fresh", "stale", "held", "failed", "never", "off")
+IN_TROUBLE = ("stale", "held", "failed", "never")
 
 
 @dataclass(frozen=True, slots=True)
