@@ -28,7 +28,10 @@ class PermittedLink:
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
-    """Published figures of one card. None is unknown. Bytes/s in one direction, dense TFLOPS."""
+    """Published figures of one card. None is unknown. Bytes/s in one direction, dense TFLOPS.
+
+    `devices` is how many GPUs the driver shows for one card; its memory is divided among them.
+    """
 
     id: str
     model: str
@@ -50,6 +53,7 @@ class GpuSpec:
     peer_to_peer: str | None = None
     permits: tuple[PermittedLink, ...] = ()
     tdp_watts: int | None = None
+    devices: int = 1
     aliases: tuple[str, ...] = ()
     cross_checked_with: tuple[str, ...] = ()
     note: str = ""

@@ -93,7 +93,6 @@ def _identity(value: Any) -> Any:
 
 
 def worst_usable_bytes(specs: tuple[GpuSpec, ...]) -> int | None:
-    """Memory that the driver reports on the smallest card; None where any card's is unknown."""
-    sizes = [spec.usable_bytes for spec in specs]
-    known = [size for size in sizes if size is not None]
-    return min(known) if known and len(known) == len(sizes) else None
+    """Memory that the driver reports on the smallest GPU; None where any card's is unknown."""
+    sizes = [spec.usable_bytes // spec.devices for spec in specs if spec.usable_bytes]
+    return min(sizes) if sizes and len(sizes) == len(specs) else None
