@@ -176,33 +176,38 @@ def _pipeline(plan: Plan, calls: int, message: int, per: str) -> Traffic:
 def _data(
     job: TrainingJob, plan: Plan, layers: int, params: int, trainable: int
 ) -> Iterator[Traffic]:
-    """Sharded: two gathers and one scatter per micro-batch. Replicated: one all-reduce per step."""
+    """What a shard group gathers and scatters, and what copies of it reduce once per step."""
     split = plan.tp * plan.pp
-    weights = params // split * _element_bytes(job)
-    gradients = trainable // split * _element_bytes(job)
+    weights = int(params // split * job.precision.param_bytes)
+    gradients = int(trainable // split * job.precision.grad_bytes)
     if plan.shard > 1:
-        yield from _sharded(plan, layers * micro_batches(job, plan), layers, weights, gradients)
+        yield from _sharded(job, plan, layers, weights, gradients)
     copies = plan.dp // plan.shard
     if copies > 1:
         buffer = gradients // plan.shard
         calls = max(1, -(-buffer // BUCKET_BYTES))
-        reduce = Operation.ALL_REDUCE
-        yield Traffic("gradients", reduce, copies, calls, buffer, STEP, plan.nodes)
+        yield Traffic("gradients", Operation.ALL_REDUCE, copies, calls, buffer, STEP, plan.nodes)
 
 
 BUCKET_BYTES = 25 * MIB
 """DistributedDataParallel's default bucket (PyTorch documentation, bucket_cap_mb)."""
 
 
+PARAMETERS_SHARDED, GRADIENTS_SHARDED = 3, 2
+"""ZeRO stages from which parameters, and gradients, live on one rank of the group only."""
+
+
 def _sharded(
-    plan: Plan, calls: int, layers: int, weights: int, gradients: int
+    job: TrainingJob, plan: Plan, layers: int, weights: int, gradients: int
 ) -> Iterator[Traffic]:
+    """Stage 3 gathers twice per micro-batch, the others once per step; from stage 2 on gradients
+    are scattered per micro-batch.
+    """
     spans = plan.tp * plan.shard > plan.gpus // plan.nodes
-    machines, rounds = plan.nodes if spans else 1, calls // layers
+    machines, rounds = plan.nodes if spans else 1, micro_batches(job, plan)
+    gathers = 2 * rounds if job.zero_stage >= PARAMETERS_SHARDED else 1
+    scatters = rounds if job.zero_stage >= GRADIENTS_SHARDED else 1
     gather, scatter = Operation.ALL_GATHER, Operation.REDUCE_SCATTER
-    yield Traffic("parameters", gather, plan.shard, 2 * calls, 2 * weights * rounds, STEP, machines)
-    yield Traffic("gradients", scatter, plan.shard, calls, gradients * rounds, STEP, machines)
-
-
-def _element_bytes(job: TrainingJob) -> int:
-    return 4 if job.precision.param_bytes >= 4 else 2
+    moved = ((gather, "parameters", gathers, weights), (scatter, "gradients", scatters, gradients))
+    for operation, purpose, times, size in moved:
+        yield Traffic(purpose, operation, plan.shard, times * layers, times * size, STEP, machines)

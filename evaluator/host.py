@@ -53,18 +53,13 @@ def host_items(
     plan: Plan,
     machine: Machine,
     weights_bytes: int | None,
-    offloaded_bytes: int = 0,
 ) -> tuple[HostItem, ...]:
-    """What the machine itself must bring for a plan.
-
-    `weights_bytes` are those of the whole model; `offloaded_bytes` must stay in the RAM of each
-    machine while the job runs.
-    """
+    """What the machine itself must bring for a plan. `weights_bytes` are the whole model's."""
     items = [
         _counted(machine),
         _peers(machine, plan),
         _cores(machine, plan),
-        _ram(machine, weights_bytes, offloaded_bytes),
+        _ram(machine, weights_bytes),
         _pcie(machine),
         _local_storage(workload, machine, weights_bytes),
         _persistent_storage(workload, machine),
@@ -136,13 +131,11 @@ def _cores(machine: Machine, plan: Plan) -> HostItem:
     return _pass(name, words) if cores >= working else _fail(name, words)
 
 
-def _ram(machine: Machine, weights_bytes: int | None, offloaded_bytes: int) -> HostItem:
+def _ram(machine: Machine, weights_bytes: int | None) -> HostItem:
     name, ram = "host RAM", machine.ram_bytes.value
     if ram is None:
         return _unknown(name, "The size of the RAM is not stated.")
     have = f"{gb(ram):.0f} GB of RAM"
-    if ram < offloaded_bytes:
-        return _fail(name, f"{have}; {gb(offloaded_bytes):.0f} GB are offloaded to it.")
     if weights_bytes is not None and ram < weights_bytes:
         return _unknown(name, f"{have} for {gb(weights_bytes):.0f} GB of weights: slow to load.")
     return _pass(name, f"{have}.")

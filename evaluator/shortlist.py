@@ -21,7 +21,7 @@ from evaluator.candidates import (
 from evaluator.economics import Terms, terms_of
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
-from evaluator.verdict import ORDER, MachineVerdict, judge
+from evaluator.verdict import ORDER, MachineVerdict, PlanVerdict, judge
 from evaluator.workbook import Workbook
 
 __all__ = ["Candidate", "Offering", "Shortlist", "rank", "shortlist"]
@@ -128,17 +128,18 @@ def _candidates(
 
 def _best_single(candidates: Sequence[Candidate], terms: Terms) -> Candidate | None:
     """The first in order among plans on one GPU; where none serves, the one that misses least."""
-    serving = [one for one in candidates if one.status.serves and one.plan.plan.gpus == 1]
-    if serving:
-        return min(serving, key=_order)
-    singles = (_on_one_gpu(candidate, terms) for candidate in candidates)
-    return min((one for one in singles if one), key=_nearness, default=None)
+    singles = [
+        one if one.plan.plan.gpus == 1 else _on_one_gpu(one, plan, terms)
+        for one in candidates
+        if (plan := one.machine.single)
+    ]
+    serving = [one for one in singles if one.status.serves]
+    return min(serving, key=_order, default=min(singles, key=_nearness, default=None))
 
 
-def _on_one_gpu(candidate: Candidate, terms: Terms) -> Candidate | None:
-    verdict = candidate.machine
+def _on_one_gpu(candidate: Candidate, plan: PlanVerdict, terms: Terms) -> Candidate:
     group = (candidate.offering, *candidate.alike)
-    return candidate_of(group, verdict, verdict.single, terms) if verdict.single else None
+    return candidate_of(group, candidate.machine, plan, terms)
 
 
 def _order(one: Candidate) -> tuple[object, ...]:

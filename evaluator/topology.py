@@ -136,7 +136,7 @@ def _known_link(plan: Plan, demand: Demand, machine: Machine, link: LinkClass) -
     answer = suits_at_rate(link, demand, machine.link_bytes_per_s)
     conflict = machine.conflict_over("link")
     if answer is Suits.ENOUGH:
-        return _enough(plan, machine.link, link)
+        return _enough(plan, demand, machine.link, link)
     if conflict or below_class(link, machine.link_bytes_per_s):
         against = f"{conflict.judged_by} against {conflict.outweighed}" if conflict else ""
         return _contradicted(machine, link, against)
@@ -145,17 +145,16 @@ def _known_link(plan: Plan, demand: Demand, machine: Machine, link: LinkClass) -
     return _depends(plan, demand, machine.link, link)
 
 
-def _enough(plan: Plan, fact: Fact[LinkClass], link: LinkClass) -> LinkVerdict:
+def _enough(plan: Plan, demand: Demand, fact: Fact[LinkClass], link: LinkClass) -> LinkVerdict:
     if fact.at_least(Grade.MEASURED):
         reason = f"{words_of(link)} is {fact.grade.word} and carries {plan.label}."
         return LinkVerdict(LinkWord.PROVEN, reason, grade=fact.grade)
+    if demand.use in TOLERANT:
+        reason = f"{words_of(link)} is {fact.grade.word}; {demand.use} bears any link."
+        return LinkVerdict(LinkWord.CLAIMED, reason, grade=fact.grade, settled_by=ASK_INSIDE)
     found = finding(Code.LINK_CLAIMED, plan=plan.label, link=words_of(link))
     return LinkVerdict(
-        LinkWord.CLAIMED,
-        found.sentence,
-        grade=fact.grade,
-        settled_by=ASK_INSIDE,
-        findings=(found,),
+        LinkWord.CLAIMED, found.sentence, "", fact.grade, ASK_INSIDE, findings=(found,)
     )
 
 

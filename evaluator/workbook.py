@@ -6,9 +6,14 @@ from dataclasses import dataclass, field
 
 from evaluator.budgets import Change, Fit, MemoryBudget
 from evaluator.collectives import Traffic, traffic
+from evaluator.formats import weight_format
 from evaluator.jobs import Workload
 from evaluator.memory import budget, fit, smallest_change
+from evaluator.parameters import total_params
+from evaluator.partition import rank_classes
 from evaluator.plans import Plan, PlanSpace, plans_of
+from evaluator.states import trainable_params
+from evaluator.weights import weights_on
 
 
 @dataclass
@@ -35,7 +40,7 @@ class Workbook:
 
     def traffic(self, plan: Plan) -> tuple[Traffic, ...]:
         if plan not in self.needs:
-            self.needs[plan] = traffic(self.workload, plan)
+            self.needs[plan] = traffic(self.workload, plan, trainable_params(self.workload))
         return self.needs[plan]
 
     def fit(self, plan: Plan, usable_bytes: int | None) -> Fit:
@@ -51,7 +56,9 @@ class Workbook:
         return self.changes[key]
 
     def weights_bytes(self) -> int | None:
-        """Weights of the whole model: those of the budget on one GPU."""
-        binding = self.budget(Plan()).binding
-        weights = binding.component("weights") if binding else None
-        return round(weights.bytes.typical) if weights else None
+        """Weights of the whole model as stored. None where its size is not known."""
+        model, form = self.workload.model, weight_format(self.workload.weights_format)
+        if form is None or not model.dimensioned or total_params(model) is None:
+            return None
+        whole = rank_classes(model, Plan())[0]
+        return round(weights_on(model, form, Plan(), whole, loaded=False).typical)
