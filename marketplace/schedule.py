@@ -1,0 +1,64 @@
+"""When each source is due: one periodic task per source, and one that empties the outbox."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+from django.db import transaction
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+
+from marketplace.models import Source
+
+OUTBOX_SECONDS = 3
+
+
+def keep_in_step(source: Source) -> PeriodicTask:
+    """Make or mend the periodic task of one source; one that is off is kept, disabled."""
+    every, _ = IntervalSchedule.objects.get_or_create(
+        every=source.interval_minutes, period=IntervalSchedule.MINUTES
+    )
+    return _put(
+        _name(source.pk),
+        task="sync_source",
+        description=source.key,
+        interval=every,
+        args=json.dumps([source.pk]),
+        enabled=source.enabled and bool(source.url),
+        # A visit that waited longer than its slot would only double the next one.
+        expire_seconds=int(timedelta(minutes=source.interval_minutes).total_seconds()),
+    )
+
+
+def forget(source_id: int) -> None:
+    PeriodicTask.objects.filter(name=_name(source_id)).delete()
+
+
+def keep_outbox_poller() -> PeriodicTask:
+    every, _ = IntervalSchedule.objects.get_or_create(
+        every=OUTBOX_SECONDS, period=IntervalSchedule.SECONDS
+    )
+    return _put("publish outbox", task="publish_outbox", interval=every, args="[]", enabled=True)
+
+
+def keep_schedule() -> None:
+    """Bring the whole schedule in step with the sources."""
+    with transaction.atomic():
+        keep_outbox_poller()
+        for source in Source.objects.order_by("key"):
+            keep_in_step(source)
+
+
+def _name(source_id: int) -> str:
+    """By key of the row, so that a renamed source keeps its place."""
+    return f"sync source {source_id}"
+
+
+def _put(name: str, **wanted: object) -> PeriodicTask:
+    """Saved only where something differs: beat reloads its schedule at every save."""
+    task, created = PeriodicTask.objects.get_or_create(name=name, defaults=wanted)
+    if not created and any(getattr(task, key) != value for key, value in wanted.items()):
+        for key, value in wanted.items():
+            setattr(task, key, value)
+        task.save()
+    return task

@@ -1,0 +1,32 @@
+"""What a listing's columns and prices come to: its configuration and its price for an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from marketplace.machines import configuration_of, machine_of
+from marketplace.models import Listing, Price
+from marketplace.sync.prices import on_demand_hour, price_of, quote_of
+
+DERIVED_COLUMNS = ("configuration", "machine_hour_amount", "machine_hour_currency")
+
+
+def rental_gpus(listing: Listing) -> int | None:
+    """GPUs of the whole rental as the evaluator sees it, a curator's correction included."""
+    machine = machine_of(listing)
+    return None if machine.gpu_count.value is None else machine.gpu_count.value * machine.nodes
+
+
+def derive(listing: Listing, prices: Iterable[Price]) -> None:
+    """Set the derived columns from the row and its current prices. Saves nothing."""
+    listing.configuration = configuration_of(listing)
+    amount, currency = on_demand_hour(prices)
+    listing.machine_hour_amount, listing.machine_hour_currency = amount, currency
+
+
+def refresh(listing: Listing) -> None:
+    """Derive again and save, after a correction or a new fact."""
+    current = listing.prices.filter(superseded_at__isnull=True)
+    count = rental_gpus(listing)
+    derive(listing, [price_of(quote_of(price), listing, count) for price in current])
+    listing.save(update_fields=DERIVED_COLUMNS)

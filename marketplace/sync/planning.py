@@ -1,0 +1,134 @@
+"""What one sync will write: each listing as new, changed or unchanged, and those that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from marketplace.catalog.base import Batch, Entry, Quarantined
+from marketplace.models import Listing, Price, Snapshot, Source
+from marketplace.sync.derived import DERIVED_COLUMNS, derive, rental_gpus
+from marketplace.sync.prices import price_of, storable
+from marketplace.sync.rows import (
+    CATALOG_COLUMNS,
+    IDENTITY,
+    Key,
+    clean,
+    columns_of,
+    key_of,
+    key_of_row,
+    misfit,
+)
+
+COMPARED = (*CATALOG_COLUMNS, *DERIVED_COLUMNS, "gone_at")
+
+
+class Held(Exception):
+    """What was read is kept and not published; the message is the reason that people see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What was read, from which stored bodies, and when those were seen at the source."""
+
+    batch: Batch
+    snapshots: tuple[Snapshot, ...]
+    seen_at: datetime
+    losses_accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A listing row as it will stand, with its prices. `change`: new, changed or unchanged."""
+
+    listing: Listing
+    prices: list[Price]
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that one commit will write, in key order."""
+
+    drafts: list[Draft]
+    gone: list[Listing]
+    quarantined: list[Quarantined]
+
+    def rows(self, change: str) -> list[Listing]:
+        return [draft.listing for draft in self.drafts if draft.change == change]
+
+
+def plan(source: Source, sighting: Sighting) -> Plan:
+    """Compare what was read with what the source offered. Raises Held; writes nothing."""
+    batch = sighting.batch
+    believed, misfits = _split(batch.entries)
+    quarantined = [*batch.quarantined, *misfits]
+    prior = {key_of_row(row): row for row in source.listings.prefetch_related("facts")}
+    gone = _gone(prior, believed, quarantined) if batch.complete else []
+    if not believed:
+        raise Held("No listing could be read.")
+    if not sighting.losses_accepted:
+        _check_losses(prior, gone)
+    drafts = [
+        _draft(prior.get(key), source, entry, sighting) for key, entry in sorted(believed.items())
+    ]
+    return Plan(drafts, gone, quarantined)
+
+
+def _split(entries: Iterable[Entry]) -> tuple[dict[Key, Entry], list[Quarantined]]:
+    believed: dict[Key, Entry] = {}
+    misfits: list[Quarantined] = []
+    for entry in entries:
+        if reason := misfit(entry):
+            misfits.append(Quarantined(entry.sku, reason, entry.region, entry.zone, entry.words))
+        else:
+            believed[key_of(entry)] = entry
+    return believed, misfits
+
+
+def _gone(
+    prior: Mapping[Key, Listing], believed: Mapping[Key, Entry], doubted: Iterable[Quarantined]
+) -> list[Listing]:
+    """Current listings that the pages no longer hold. A doubted row is still there."""
+    on_page = {(clean(row.sku), clean(row.region), clean(row.zone)) for row in doubted}
+    return [
+        row
+        for key, row in sorted(prior.items())
+        if row.gone_at is None and key not in believed and key[:3] not in on_page
+    ]
+
+
+def _check_losses(prior: Mapping[Key, Listing], gone: Sequence[Listing]) -> None:
+    current = sum(row.gone_at is None for row in prior.values())
+    if len(gone) * 2 >= current > 0:
+        raise Held(f"{len(gone)} of {current} listings are missing.")
+
+
+def _draft(prior: Listing | None, source: Source, entry: Entry, sighting: Sighting) -> Draft:
+    listing = prior or _new_listing(source, entry, sighting)
+    before = _state(listing)
+    for name, value in columns_of(entry).items():
+        setattr(listing, name, value)
+    listing.gone_at, listing.seen_in = None, sighting.snapshots[0]
+    listing.last_seen = max(listing.last_seen, sighting.seen_at)
+    count = rental_gpus(listing)
+    prices = [price_of(quote, listing, count) for quote in storable(entry.quotes)]
+    derive(listing, prices)
+    change = "unchanged" if before == _state(listing) else "changed"
+    return Draft(listing, prices, change if prior else "new")
+
+
+def _new_listing(source: Source, entry: Entry, sighting: Sighting) -> Listing:
+    return Listing(
+        source=source,
+        provider_id=source.provider_id,
+        first_seen=sighting.seen_at,
+        last_seen=sighting.seen_at,
+        **dict(zip(IDENTITY, key_of(entry), strict=True)),
+    )
+
+
+def _state(listing: Listing) -> dict[str, Any]:
+    return {name: getattr(listing, name) for name in COMPARED}

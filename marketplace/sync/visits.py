@@ -1,0 +1,169 @@
+"""Getting the pages of a source, from the network, from files or from what was stored."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from django.conf import settings
+
+from marketplace.catalog.base import Adapter, Page
+from marketplace.catalog.fetch import Fetched, Permit, Validators, fetch
+from marketplace.catalog.robots import heed_robots
+from marketplace.models import Snapshot, Source, SyncRun
+from marketplace.models.catalog import Outcome
+
+PAGE_CAP = 50
+"""More pages than any catalog we know; a list that goes on and on is never taken for whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """The pages of a source in order. `changed` is False when all are those published last."""
+
+    pages: tuple[Page, ...]
+    seen_at: datetime
+    headers: tuple[dict[str, str], ...]
+    complete: bool = True
+    changed: bool = True
+    asked_site: bool = False
+    losses_accepted: bool = False
+
+
+def permit_for(source: Source) -> Permit:
+    """Only the source's own host; a bundled one instead its local server, in embedded mode only."""
+    if source.bundled:
+        return Permit(loopback=settings.SAMPLE_SERVER_ADDRESS if settings.EMBEDDED else None)
+    return Permit(frozenset({urlsplit(source.url).hostname or ""}))
+
+
+def visit_site(source: Source, adapter: Adapter, now: datetime) -> Visit:
+    """Fetch every page, as the pages themselves name the next. Raises FetchError."""
+    permit = permit_for(source)
+    heed_robots(source.url, permit)
+    known = _published_last(source)
+    pages: dict[str, Page] = {}
+    answers: list[Fetched] = []
+    url: str | None = source.url
+    while url and url not in pages and len(pages) < PAGE_CAP:
+        answer = _ask(url, permit, known.get(url))
+        answers.append(answer)
+        pages[url] = _page(answer, known.get(url))
+        url = _next_address(adapter, pages[url])
+    return Visit(
+        pages=tuple(pages.values()),
+        seen_at=now,
+        headers=tuple(dict(answer.headers) for answer in answers),
+        complete=(url is None or url in pages) and all(map(_is_whole, answers)),
+        changed=any(answer.status != 304 for answer in answers),
+        asked_site=True,
+    )
+
+
+def _published_last(source: Source) -> dict[str, Snapshot]:
+    """Bodies of the last good run by address. Only these may answer for a page that says 304:
+    a body that was held back would pass for published."""
+    good = source.runs.filter(outcome__in=[Outcome.PUBLISHED, Outcome.UNCHANGED])
+    run = good.order_by("-fence").first()
+    return {snapshot.url: snapshot for snapshot in run.snapshots.all()} if run else {}
+
+
+def _ask(url: str, permit: Permit, known: Snapshot | None) -> Fetched:
+    headers = known.headers if known else {}
+    return fetch(url, permit, Validators(headers.get("etag", ""), headers.get("last-modified", "")))
+
+
+def _page(answer: Fetched, known: Snapshot | None) -> Page:
+    if answer.status == 304 and known:
+        return Page(known.url, bytes(known.body), known.content_type)
+    return Page(answer.url, answer.body, answer.headers.get("content-type", ""))
+
+
+def _next_address(adapter: Adapter, page: Page) -> str | None:
+    following = adapter.next_page(page)
+    return urljoin(page.url, following) if following else None
+
+
+def _is_whole(answer: Fetched) -> bool:
+    """A body that nobody delimited is whole only if its format shows its end."""
+    ends = (b"</html>", b"}", b"]")
+    return answer.delimited or answer.body.rstrip().lower().endswith(ends)
+
+
+def visit_file(source: Source, path: Path, now: datetime) -> Visit:
+    """The page in a file; NAME.p2.EXT, NAME.p3.EXT … beside it are the pages that follow.
+
+    Its sighting is as old as the file's last change. Raises OSError.
+    """
+    files = [path, *_following(path)]
+    changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return Visit(
+        pages=tuple(_page_of_file(source, path, each) for each in files),
+        seen_at=min(changed, now),
+        headers=({},) * len(files),
+    )
+
+
+def _following(path: Path) -> Iterator[Path]:
+    for number in range(2, PAGE_CAP + 1):
+        page = path.with_name(f"{path.stem}.p{number}{path.suffix}")
+        if not page.is_file():
+            return
+        yield page
+
+
+def _page_of_file(source: Source, first: Path, path: Path) -> Page:
+    base = source.url or f"file:{first.name}"
+    url = base if path == first else urljoin(base, path.name)
+    kind = mimetypes.guess_type(path.name)[0] or ""
+    return Page(url, path.read_bytes(), kind)
+
+
+def visit_stored(run: SyncRun) -> Visit:
+    """The bodies that an earlier run kept, seen when it saw them. No network."""
+    kept = SyncRun.snapshots.through.objects.filter(syncrun=run).order_by("pk")
+    snapshots = [row.snapshot for row in kept.select_related("snapshot")]
+    return Visit(
+        pages=tuple(Page(each.url, bytes(each.body), each.content_type) for each in snapshots),
+        seen_at=run.started_at,
+        headers=tuple(each.headers for each in snapshots),
+        complete=bool(run.counts.get("complete", True)),
+    )
+
+
+def keep(run: SyncRun, visit: Visit) -> tuple[Snapshot, ...]:
+    """Store the bodies before anything is read from them; equal bytes reuse their row."""
+    snapshots = tuple(
+        _snapshot(run.source_id, page, headers, visit.seen_at)
+        for page, headers in zip(visit.pages, visit.headers, strict=True)
+    )
+    # Row by row, since `add` would lose the order of the pages.
+    through = SyncRun.snapshots.through
+    through.objects.bulk_create(
+        through(syncrun_id=run.pk, snapshot_id=key)
+        for key in dict.fromkeys(snapshot.pk for snapshot in snapshots)
+    )
+    run.counts = {"pages": len(snapshots), "complete": visit.complete}
+    run.save(update_fields=["counts"])
+    return snapshots
+
+
+def _snapshot(source_id: int, page: Page, headers: dict[str, str], seen_at: datetime) -> Snapshot:
+    snapshot, _ = Snapshot.objects.get_or_create(
+        source_id=source_id,
+        url=page.url[:1000],
+        sha256=hashlib.sha256(page.body).hexdigest(),
+        defaults={
+            "body": page.body,
+            "byte_count": len(page.body),
+            "content_type": page.content_type[:200],
+            "headers": headers,
+            "fetched_at": seen_at,
+        },
+    )
+    return snapshot

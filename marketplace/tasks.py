@@ -1,0 +1,32 @@
+"""Doors from Celery to the functions that do the work. Each is safe to run twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils import timezone
+
+from marketplace import evaluations, outbox, sync
+from marketplace.celery import app
+
+
+@app.task(name="sync_source")
+def sync_source(source_id: int) -> None:
+    sync.sync_source(source_id)
+
+
+@app.task(name="evaluate_workload")
+def evaluate_workload(evaluation_id: int) -> None:
+    evaluations.evaluate(evaluation_id)
+
+
+@app.task(name="publish_outbox", expires=60)
+def publish_outbox() -> None:
+    outbox.publish(send, timezone.now())
+
+
+def send(name: str, ids: Sequence[int]) -> None:
+    """To the broker, or straight to the function where no broker is set."""
+    if name not in app.tasks:
+        raise outbox.UnknownTask(name)
+    app.tasks[name].apply_async(args=list(ids))
