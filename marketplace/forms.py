@@ -1,0 +1,199 @@
+"""What visitors may ask for: filters over listings, demands on a shortlist, a pasted workload."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django_filters import CharFilter, ChoiceFilter, FilterSet, NumberFilter
+
+from evaluator.facts import Grade
+from evaluator.fields import InvalidWorkload
+from evaluator.jobs import Needs, Workload
+from evaluator.machine import Availability, LinkClass
+from evaluator.workload import parse_workload, workload_presets
+from marketplace.models import Listing, Provider
+from marketplace.models.choices import choices
+
+RANKED_CURRENCY = "USD"
+"""Amounts are compared within one currency only; nothing is ever converted."""
+
+PASTE_LIMIT = 200_000
+ROWS, MOST_ROWS = 20, 100
+
+
+def gpu_models() -> list[tuple[str, str]]:
+    """Models that the catalogs offer now."""
+    found = Listing.objects.filter(gone_at=None, gpu_model__isnull=False).order_by("gpu_model")
+    return [(name, name) for name in found.values_list("gpu_model", flat=True).distinct() if name]
+
+
+def _providers() -> list[tuple[str, str]]:
+    return list(Provider.objects.values_list("slug", "name"))
+
+
+class ListingFilter(FilterSet):  # type: ignore[misc]
+    """Filters of the listings table, each named in the address."""
+
+    gpu = ChoiceFilter(
+        field_name="gpu_model", label="GPU model", choices=gpu_models, empty_label="any"
+    )
+    count = NumberFilter(
+        field_name="gpu_count", label="GPUs", min_value=1, max_value=100_000, decimal_places=0
+    )
+    provider = ChoiceFilter(
+        field_name="provider__slug", label="Provider", choices=_providers, empty_label="any"
+    )
+    region = CharFilter(lookup_expr="icontains", label="Region holds", max_length=120)
+    availability = ChoiceFilter(
+        label="Availability", choices=choices(Availability), empty_label="any"
+    )
+    link = ChoiceFilter(
+        label="Link", choices=choices(LinkClass), null_label="unknown", empty_label="any"
+    )
+    max_price = NumberFilter(
+        method="at_most", label=f"Most {RANKED_CURRENCY} per hour", min_value=0, max_digits=12
+    )
+    gone = ChoiceFilter(
+        method="with_gone",
+        label="Gone listings",
+        choices=[("shown", "shown")],
+        empty_label="hidden",
+    )
+    source = CharFilter(field_name="source__key", max_length=80, widget=forms.HiddenInput)
+
+    class Meta:
+        model = Listing
+        fields: list[str] = []
+
+    def at_most(self, rows: QuerySet[Listing], name: str, value: object) -> QuerySet[Listing]:
+        return rows.filter(machine_hour_currency=RANKED_CURRENCY, machine_hour_amount__lte=value)
+
+    def with_gone(self, rows: QuerySet[Listing], name: str, value: object) -> QuerySet[Listing]:
+        return rows
+
+    def rows(self) -> QuerySet[Listing]:
+        """Listings that pass; none while a filter cannot be read, since it would be dropped."""
+        found: QuerySet[Listing] = self.qs if self.form.is_valid() else self.queryset.none()
+        return found if self.form.cleaned_data.get("gone") else found.filter(gone_at=None)
+
+
+class Demands(forms.Form):
+    """What a visitor asks of every candidate, on top of the workload's own needs."""
+
+    limit = forms.IntegerField(
+        label="Rows", min_value=1, max_value=MOST_ROWS, required=False, initial=ROWS
+    )
+    regions = forms.CharField(
+        label="Regions", required=False, max_length=300, help_text="Separated by commas."
+    )
+    max_price = forms.DecimalField(
+        label="At most per hour", min_value=Decimal("0.0001"), max_digits=12, required=False,
+        help_text=f"{RANKED_CURRENCY}, all machines of the plan.",
+    )  # fmt: skip
+    gpu = forms.ChoiceField(label="GPU model", required=False)
+    min_grade = forms.ChoiceField(
+        label="Evidence at least",
+        required=False,
+        choices=[("", "any"), *((grade.word, grade.word) for grade in Grade if grade)],
+    )
+
+    def __init__(self, data: Mapping[str, Any] | None, models: list[tuple[str, str]]) -> None:
+        super().__init__(data)
+        self.fields["gpu"].choices = [("", "any"), *models]  # type: ignore[attr-defined]
+
+    @property
+    def rows(self) -> int:
+        return self.cleaned_data.get("limit") or ROWS
+
+    def needs_on_top_of(self, own: Needs) -> Needs:
+        """The workload's own needs, each replaced where the visitor set one."""
+        asked = self.cleaned_data
+        word = asked["min_grade"]
+        return Needs(
+            regions=_listed(asked["regions"]) or own.regions,
+            max_price_per_hour=asked["max_price"] or own.max_price_per_hour,
+            spot=own.spot,
+            min_grade=Grade.from_word(word) if word else own.min_grade,
+        )
+
+
+class PresetDemands(Demands):
+    """Demands on one of the preset workloads, named in the address."""
+
+    field_order = ["workload"]
+
+    workload = forms.ChoiceField(label="Workload", required=False)
+
+    def __init__(self, data: Mapping[str, Any] | None, models: list[tuple[str, str]]) -> None:
+        super().__init__(data, models)
+        self.fields["workload"].choices = preset_names()  # type: ignore[attr-defined]
+
+    def clean_workload(self) -> Workload:
+        presets = workload_presets()
+        return parse_workload(presets[self.cleaned_data["workload"] or next(iter(presets))])
+
+
+class PastedDemands(Demands):
+    """Demands on a workload that the visitor pastes; its text is kept as it was typed."""
+
+    field_order = ["workload"]
+
+    workload = forms.CharField(
+        label="A workload file, or a model's config.json",
+        widget=forms.Textarea(attrs={"spellcheck": "false", "rows": 14}),
+        max_length=PASTE_LIMIT,
+        strip=False,
+    )
+
+    def clean_workload(self) -> Workload:
+        document = read_json(self.cleaned_data["workload"])
+        try:
+            return parse_workload(as_workload(document))
+        except InvalidWorkload as error:
+            raise ValidationError(str(error), code="workload") from error
+
+
+def preset_names() -> list[tuple[str, str]]:
+    return [(slug, str(text.get("name", slug))) for slug, text in workload_presets().items()]
+
+
+def read_json(text: str) -> Any:
+    """Strict JSON: no NaN, no key twice. Raises ValidationError with line and column."""
+    try:
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ValidationError(f"This is not JSON: {error.msg} at {place}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ValidationError(f"This JSON cannot be read: {error}.") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:60]!r} stands twice in one object")
+    return found
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is not a number of JSON")
+
+
+def as_workload(document: Any) -> Any:
+    """A bare config.json becomes a serving workload of that model, with every default named."""
+    bare = isinstance(document, dict) and "model" not in document and "task" not in document
+    if not (bare and {"model_type", "architectures", "hidden_size"} & document.keys()):
+        return document
+    return {"task": "serve", "model": document}
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,0 +1,211 @@
+"""Formatting at the last moment: units, money, ages, and words that carry a shape."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from evaluator.budgets import Fit
+from evaluator.facts import Grade
+from evaluator.ranges import Range
+from evaluator.units import GB, GIB
+from marketplace import pictures
+from marketplace.pictures import FitBar
+
+register = template.Library()
+
+UNKNOWN = "unknown"
+LINKED_SCHEMES = frozenset({"http", "https"})
+
+AGES = ((60, 1, "s"), (3600, 60, "min"), (48 * 3600, 3600, "h"))
+"""Below so many seconds, an age is counted in this many seconds, called so; above, in days."""
+
+TONES = {
+    "good": ("ready", "fits", "proven", "pass", "fresh", "published", "unchanged", "available"),
+    "fair": ("conditional", "tight", "claimed", "stale", "held", "running", "limited"),
+    "bad": ("unsuitable", "does_not_fit", "insufficient", "contradicted", "fail", "failed"),
+    "off": ("not_needed", "off", "gone", "abandoned", "sold_out"),
+}
+TONE_OF = {word: tone for tone, words in TONES.items() for word in words}
+"""Tone gives colour and shape together; a word that has none is drawn as unknown."""
+
+
+@register.filter
+def gib(byte_count: float | None) -> str:
+    """Bytes as GiB (2^30), one decimal."""
+    return UNKNOWN if byte_count is None else f"{byte_count / GIB:,.1f} GiB"
+
+
+@register.filter
+def gib_number(byte_count: float | None) -> str:
+    """The same without its unit, for a column whose head states it."""
+    return gib(byte_count).removesuffix(" GiB")
+
+
+@register.filter
+def gb(byte_count: float | None) -> str:
+    """Bytes as GB (10^9), one decimal where there is one."""
+    return UNKNOWN if byte_count is None else f"{_short(byte_count / GB)} GB"
+
+
+@register.filter
+def gb_per_s(bytes_per_s: float | None) -> str:
+    """Bytes/s in one direction as GB/s."""
+    return UNKNOWN if bytes_per_s is None else f"{_short(bytes_per_s / GB)} GB/s"
+
+
+def _short(number: float) -> str:
+    return f"{number:,.1f}".removesuffix(".0")
+
+
+@register.filter
+def gib_span(span: Range | None) -> str:
+    """Both ends of a byte range in GiB; empty for a range without width."""
+    if span is None or span.low == span.high:
+        return ""
+    return f"{span.low / GIB:,.1f}–{span.high / GIB:,.1f} GiB"
+
+
+@register.filter
+def money(value: Decimal | None, currency: str | None = "") -> str:
+    """An exact amount, never rounded, with its currency or the words that none was stated."""
+    if value is None:
+        return UNKNOWN
+    return f"{_digits(value)} {currency or '(currency not stated)'}"
+
+
+def _digits(value: Decimal) -> str:
+    whole, _, cents = f"{value:,f}".partition(".")
+    return f"{whole}.{cents.rstrip('0').ljust(2, '0')}"
+
+
+BASES = {
+    "machine": "per machine",
+    "gpu": "per GPU",
+    "unknown": "(per machine or per GPU not stated)",
+}
+
+
+class Priced(Protocol):
+    """A price in its five parts: a row of the catalog or a quote of the evaluator."""
+
+    amount: Decimal
+    currency: str | None
+    unit: str
+    basis: str
+    purchase: str
+    term: str
+
+
+@register.filter
+def rate(price: Priced | None) -> str:
+    """All five parts in the order in which they were published."""
+    if price is None:
+        return "no price published"
+    per_time = f"for {price.term or 'a term'}" if price.unit == "term" else f"per {price.unit}"
+    parts = [money(price.amount, price.currency), BASES[price.basis], per_time]
+    return f"{' '.join(parts)}, {purchase(price)}"
+
+
+@register.filter
+def purchase(price: Priced | None) -> str:
+    """ "on demand", "spot", or "reserved, 1 year"."""
+    if price is None:
+        return UNKNOWN
+    term = f", {price.term}" if price.term else ""
+    return f"{words(price.purchase)}{term}"
+
+
+@register.filter
+def age(moment: datetime | None) -> str:
+    """How long ago, with the exact time as its title."""
+    if moment is None:
+        return "never"
+    exact = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    distance = in_words(timezone.now() - moment)
+    return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, distance)
+
+
+def in_words(distance: timedelta) -> str:
+    """ "3 h ago", or "in 3 h" for a time to come."""
+    seconds = distance.total_seconds()
+    return f"in {_span(-seconds)}" if seconds < 0 else f"{_span(seconds)} ago"
+
+
+def _span(seconds: float) -> str:
+    for limit, size, unit in AGES:
+        if seconds < limit:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds // 86400):,} d"
+
+
+@register.filter
+def words(name: str | None) -> str:
+    """An enum's value as people write it: "does not fit"."""
+    return str(name or UNKNOWN).replace("_", " ")
+
+
+@register.filter
+def status(word: str | None) -> SafeString:
+    """A word of the tables of truth with a tone and a shape, so that colour is never alone."""
+    tone = TONE_OF.get(str(word), "none")
+    return format_html(
+        '<span class="status {0}"><svg class="mark" aria-hidden="true"><use href="#mark-{0}"/>'
+        "</svg>{1}</span>",
+        tone,
+        words(word),
+    )
+
+
+@register.filter
+def grade(level: int | None) -> SafeString:
+    """A grade's word behind the shape that only this grade has."""
+    word = Grade(level or 0).word
+    return format_html(
+        '<span class="grade {0}"><svg class="mark" aria-hidden="true"><use href="#grade-{0}"/>'
+        "</svg>{0}</span>",
+        word,
+    )
+
+
+@register.filter
+def fit_bar(fit: Fit) -> FitBar | None:
+    """The need against the usable memory as a bar, where both are known."""
+    return pictures.fit_bar(fit)
+
+
+@register.filter
+def counted(number: int | None, forms: str) -> str:
+    """ "1 GPU", "8 GPUs": `forms` is "GPU,GPUs", or one word that takes an s."""
+    if number is None:
+        return UNKNOWN
+    one, _, many = forms.partition(",")
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+@register.filter
+def outward(url: str | None) -> str:
+    """A link to another site when the address is plain http(s), its text otherwise."""
+    if not is_web_address(url or ""):
+        return url or ""
+    return format_html(
+        '<a href="{0}" rel="nofollow noopener noreferrer external">{0}</a>', url or ""
+    )
+
+
+def is_web_address(url: str) -> bool:
+    """Whether a scraped address may become a link. Control characters hide a scheme: refused."""
+    if any(character <= " " or character == "\\" for character in url):
+        return False
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in LINKED_SCHEMES and bool(parts.hostname)

@@ -1,0 +1,88 @@
+"""One listing: what is known about it, what is not, and what a workload could do with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_safe
+
+from evaluator.findings import Finding
+from evaluator.host import count
+from evaluator.jobs import Workload
+from evaluator.memory import budget
+from evaluator.verdict import MachineVerdict, PlanVerdict
+from evaluator.workload import parse_workload, workload_presets
+from marketplace import evaluations, listings, pictures
+from marketplace.forms import preset_names
+from marketplace.machines import machine_of
+from marketplace.models import Listing, Price
+from marketplace.views.attributes import attributes_of, other_words
+from marketplace.views.pages import render_page
+
+PRICES_SHOWN = 100
+
+
+@login_not_required
+@require_safe
+def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
+    row = get_object_or_404(listings.detailed(), pk=listing_id)
+    slug, workload = chosen_preset(request.GET.get("workload", ""))
+    verdict = evaluations.judge_listing(workload, row)
+    context = {
+        "section": "listings",
+        "listing": row,
+        "attributes": attributes_of(row, machine_of(row)),
+        "other_words": other_words(row),
+        "findings": [Finding.from_dict(stored) for stored in row.findings],
+        "presets": preset_names(),
+        "slug": slug,
+        "workload": workload,
+        "verdict": verdict,
+        "counts": count(verdict.host),
+        **_prices(row),
+        **_plans(verdict),
+        **_picture(workload, chosen_plan(verdict, request.GET.get("plan", ""))),
+    }
+    return render_page(request, "listings/listing.html", context, fragment="listings/_plans.html")
+
+
+def chosen_preset(slug: str) -> tuple[str, Workload]:
+    """The preset that an address names, or the first one."""
+    presets = workload_presets()
+    known = slug if slug in presets else next(iter(presets))
+    return known, parse_workload(presets[known])
+
+
+def chosen_plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:
+    """The plan that an address names, else the narrowest that serves, else the nearest miss."""
+    named = next((plan for plan in verdict.plans if plan.plan.key == key), None)
+    return named or verdict.best or verdict.nearest
+
+
+def _plans(verdict: MachineVerdict) -> dict[str, Any]:
+    return {
+        "serving": [plan for plan in verdict.plans if plan.status.serves],
+        "rejected": [plan for plan in verdict.plans if not plan.status.serves],
+    }
+
+
+def _picture(workload: Workload, plan: PlanVerdict | None) -> dict[str, Any]:
+    if plan is None:
+        return {"plan": None, "picture": None}
+    memory = budget(workload, plan.plan)
+    return {
+        "plan": plan,
+        "memory": memory,
+        "picture": pictures.memory_picture(memory, plan.fit),
+    }
+
+
+def _prices(row: Listing) -> dict[str, list[Price]]:
+    found = list(row.prices.all())
+    return {
+        "current": [price for price in found if price.superseded_at is None],
+        "past": [price for price in found if price.superseded_at is not None][:PRICES_SHOWN],
+    }

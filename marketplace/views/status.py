@@ -1,0 +1,60 @@
+"""How the sources stand, and which rows of a run were not believed."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from evaluator.findings import Finding
+from marketplace.models import QuarantinedRow, SyncRun
+from marketplace.standings import IN_TROUBLE, standings
+from marketplace.views.pages import render_page
+
+ROWS_PER_PAGE = 200
+
+
+@login_not_required
+@require_safe
+def status(request: HttpRequest) -> HttpResponse:
+    found = standings(timezone.now())
+    context = {
+        "section": "status",
+        "standings": found,
+        "listings": sum(standing.listings for standing in found),
+        "in_trouble": [standing for standing in found if standing.state in IN_TROUBLE],
+    }
+    return render_page(request, "status/status.html", context, fragment="status/_sources.html")
+
+
+@login_not_required
+@require_safe
+def quarantine(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Rows of one run that were set aside, by key, from the one after `after`."""
+    run = get_object_or_404(SyncRun.objects.select_related("source__provider"), pk=run_id)
+    rows = run.quarantined.order_by("pk")
+    reason = request.GET.get("reason", "")
+    if reason:
+        rows = rows.filter(reason=reason)
+    page = list(rows.filter(pk__gt=_after(request))[: ROWS_PER_PAGE + 1])
+    context = {
+        "section": "status",
+        "run": run,
+        "reason": reason,
+        "total": rows.count(),
+        "rows": [_told(row) for row in page[:ROWS_PER_PAGE]],
+        "next_after": page[ROWS_PER_PAGE - 1].pk if len(page) > ROWS_PER_PAGE else None,
+    }
+    return render_page(request, "status/quarantine.html", context)
+
+
+def _told(row: QuarantinedRow) -> tuple[QuarantinedRow, Finding]:
+    return row, Finding.from_dict(row.finding)
+
+
+def _after(request: HttpRequest) -> int:
+    """A key to continue behind; anything else is the beginning."""
+    text = request.GET.get("after", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
