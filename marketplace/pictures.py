@@ -121,7 +121,7 @@ def memory_picture(memory: MemoryBudget, fit: Fit) -> MemoryPicture | None:
     if not ranked:
         return None
     shown = ranked[:MOST_ROWS]
-    largest = max(shown[0].bytes.high, fit.allowed_bytes or 0) or 1
+    largest = max(fit.allowed_bytes or 1, *(rank.bytes.high for rank in shown))
     scale = MEMORY_WIDTH / (HEADROOM * largest)
     return MemoryPicture(
         height=TOP + len(shown) * ROW_HEIGHT + (len(shown) - 1) * ROW_GAP + BOTTOM,
