@@ -1,0 +1,1 @@
+"""Catalogs of invented providers that ship with Linkproof, and the local server for them."""
