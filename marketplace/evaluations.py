@@ -2,29 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db import transaction
+from django.db.models import Min, QuerySet
+from django.utils import timezone
 
+from evaluator import __version__
 from evaluator.jobs import Workload
-from evaluator.shortlist import Shortlist
-from evaluator.verdict import MachineVerdict
-from marketplace import models
-from marketplace.models import Evaluation, Listing
+from evaluator.reports import UnreadableReport, from_report, to_report
+from evaluator.shortlist import Shortlist, rank
+from evaluator.verdict import MachineVerdict, judge
+from evaluator.workbook import Workbook
+from evaluator.workload import parse_workload, workload_presets
+from marketplace import models, outbox
+from marketplace.listings import current, offerings
+from marketplace.machines import configuration_of, machine_of
+from marketplace.models import Evaluation, Listing, Verdict
+from marketplace.models.evaluation import EvaluationState
+
+CHUNK = 50
+"""Configurations judged and stored at once: what a cancelled or killed job may lose."""
 
 
 def shortlist_for(
     workload: Workload, listings: QuerySet[Listing] | None = None, limit: int = 20
 ) -> Shortlist:
     """Ranks the listings (default: all current ones). Judges only what no kept verdict covers."""
-    raise NotImplementedError
+    wanted = current() if listings is None else listings
+    name_configurations(wanted)
+    offered = offerings(wanted)
+    verdicts = _verdicts(workload, {offering.configuration for offering in offered})
+    return rank(workload, offered, verdicts, limit, timezone.now())
+
+
+def name_configurations(listings: QuerySet[Listing]) -> int:
+    """Fingerprints listings that have none yet: without it they would pass for one machine."""
+    unnamed = list(listings.filter(configuration="").prefetch_related("facts"))
+    for listing in unnamed:
+        listing.configuration = configuration_of(listing)
+    Listing.objects.bulk_update(unnamed, ["configuration"], batch_size=500)
+    return len(unnamed)
 
 
 def judge_listing(workload: Workload, listing: Listing) -> MachineVerdict:
     """All plans on one listing, judged now, for the page that shows them."""
-    raise NotImplementedError
+    return judge(workload, machine_of(listing))
+
+
+def _verdicts(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:
+    """Verdicts of all configurations: the kept ones, and the others judged and kept."""
+    kept = _kept(workload, configurations)
+    for chunk in _judged(workload, sorted(configurations - kept.keys())):
+        kept |= chunk
+    return kept
+
+
+def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:
+    """Verdicts of this version that can still be read. One of another shape is judged again."""
+    rows = _kept_rows(workload).values_list("configuration", "report")
+    found: dict[str, MachineVerdict] = {}
+    for configuration, report in rows.iterator(chunk_size=500):
+        if configuration in configurations:
+            try:
+                found[configuration] = from_report(report)
+            except UnreadableReport:
+                continue
+    return found
+
+
+def _kept_rows(workload: Workload) -> QuerySet[Verdict]:
+    return Verdict.objects.filter(
+        workload_fingerprint=workload.fingerprint(), evaluator_version=__version__
+    )
+
+
+def _judged(
+    workload: Workload, configurations: Sequence[str]
+) -> Iterator[dict[str, MachineVerdict]]:
+    """Judges and stores chunk by chunk; the workbook is shared by all chunks."""
+    workbook = Workbook(workload)
+    for start in range(0, len(configurations), CHUNK):
+        chunk = configurations[start : start + CHUNK]
+        verdicts = {
+            listing.configuration: judge(workload, machine_of(listing), workbook=workbook)
+            for listing in _one_listing_each(chunk)
+        }
+        _store(workload, verdicts)
+        yield verdicts
+
+
+def _one_listing_each(configurations: Iterable[str]) -> QuerySet[Listing]:
+    """Any listing of a configuration stands for all: the evaluator treats them alike."""
+    firsts = (
+        Listing.objects.filter(configuration__in=configurations)
+        .order_by()
+        .values("configuration")
+        .annotate(first=Min("pk"))
+        .values_list("first", flat=True)
+    )
+    return Listing.objects.filter(pk__in=list(firsts)).prefetch_related("facts")
+
+
+def _store(workload: Workload, verdicts: Mapping[str, MachineVerdict]) -> None:
+    """Writes verdicts; a row that another worker wrote meanwhile is replaced by an equal one."""
+    fingerprint = workload.fingerprint()
+    rows = [
+        Verdict(
+            workload_fingerprint=fingerprint,
+            configuration=configuration,
+            evaluator_version=__version__,
+            status=verdict.status.value,
+            report=to_report(verdict),
+        )
+        for configuration, verdict in sorted(verdicts.items())
+    ]
+    Verdict.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["workload_fingerprint", "configuration", "evaluator_version"],
+        update_fields=["status", "report"],
+    )
+
+
+# --- workloads as rows
 
 
 def keep_workload(
@@ -34,24 +139,102 @@ def keep_workload(
 
     Raises InvalidWorkload, naming field, value read and value expected.
     """
-    raise NotImplementedError
+    workload = parse_workload(document)
+    plain = json.loads(json.dumps(document, sort_keys=True, default=dict))
+    row, _ = models.Workload.objects.update_or_create(
+        slug=preset_slug or _slug(plain, owner),
+        defaults={
+            "name": workload.name[:200],
+            "owner": owner,
+            "preset": bool(preset_slug),
+            "document": plain,
+            "fingerprint": workload.fingerprint(),
+        },
+    )
+    return row
+
+
+def _slug(document: Mapping[str, Any], owner: User | None) -> str:
+    text = f"{owner.pk if owner else ''}:{json.dumps(document, sort_keys=True)}"
+    return f"w-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
 def keep_presets() -> list[models.Workload]:
     """Rows of all presets, made or refreshed."""
-    raise NotImplementedError
+    return [
+        keep_workload(document, preset_slug=slug) for slug, document in workload_presets().items()
+    ]
+
+
+# --- evaluations as jobs
 
 
 def request_evaluation(workload: models.Workload) -> Evaluation:
     """A queued evaluation with an outbox message beside it, in one transaction."""
-    raise NotImplementedError
+    with transaction.atomic():
+        evaluation = Evaluation.objects.create(workload=workload, evaluator_version=__version__)
+        outbox.enqueue("evaluate_workload", evaluation.pk)
+    return evaluation
 
 
 def evaluate(evaluation_id: int) -> None:
-    """Judges every current configuration, chunk by chunk. Safe to run twice."""
-    raise NotImplementedError
+    """Judges every current configuration, chunk by chunk. Safe to run twice.
+
+    A second run, or one after a crash, finds the kept verdicts and goes on from there.
+    """
+    evaluation = Evaluation.objects.select_related("workload").get(pk=evaluation_id)
+    if not _move(evaluation, OPEN, EvaluationState.RUNNING):
+        return
+    try:
+        finished = _run(evaluation)
+    except Exception as error:
+        _move(
+            evaluation, OPEN, EvaluationState.FAILED, error=f"{type(error).__name__}: {error}"[:500]
+        )
+        raise
+    if finished:
+        _move(evaluation, OPEN, EvaluationState.DONE)
+
+
+OPEN = (EvaluationState.QUEUED, EvaluationState.RUNNING)
+
+
+def _run(evaluation: Evaluation) -> bool:
+    """False where it was cancelled between two chunks."""
+    workload = parse_workload(evaluation.workload.document)
+    name_configurations(current())
+    wanted = set(current().order_by().values_list("configuration", flat=True).distinct())
+    kept = _kept(workload, wanted)
+    total, done = len(wanted), len(kept)
+    if not _progress(evaluation, total, done):
+        return False
+    for chunk in _judged(workload, sorted(wanted - kept.keys())):
+        done += len(chunk)
+        if not _progress(evaluation, total, done):
+            return False
+    return True
+
+
+def _progress(evaluation: Evaluation, total: int, done: int) -> bool:
+    """Writes the progress of a run that still runs; False says that it was cancelled."""
+    running = Evaluation.objects.filter(pk=evaluation.pk, state=EvaluationState.RUNNING)
+    return running.update(configurations_total=total, configurations_done=done) == 1
+
+
+def _move(
+    evaluation: Evaluation,
+    before: Sequence[EvaluationState],
+    after: EvaluationState,
+    **columns: Any,
+) -> bool:
+    """Changes the state only from one of `before`, so that two workers cannot both end a job."""
+    if after not in OPEN:
+        columns["finished_at"] = timezone.now()
+    rows = Evaluation.objects.filter(pk=evaluation.pk, state__in=before)
+    return rows.update(state=after, **columns) == 1
 
 
 def cancel(evaluation_id: int) -> bool:
     """Stops an evaluation before its next chunk. False if it had ended already."""
-    raise NotImplementedError
+    evaluation = Evaluation(pk=evaluation_id)
+    return _move(evaluation, OPEN, EvaluationState.CANCELLED)

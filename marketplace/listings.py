@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from django.db.models import QuerySet
 
+from evaluator.candidates import Offering
+from evaluator.findings import Code, Finding
+from evaluator.machine import Availability
+from evaluator.prices import Basis, Purchase, Quote, TimeUnit
 from marketplace.models import Listing, Price
 
 
@@ -21,6 +27,72 @@ def detailed() -> QuerySet[Listing]:
     )
 
 
-def current_prices(listings: Iterable[int]) -> QuerySet[Price]:
-    """Prices that are in force for the listings of these keys."""
+def current_prices(listings: QuerySet[Listing] | Iterable[int]) -> QuerySet[Price]:
+    """Prices that are in force for the listings, or for the listings of these keys."""
     return Price.objects.filter(listing__in=listings, superseded_at__isnull=True)
+
+
+def offerings(listings: QuerySet[Listing]) -> list[Offering]:
+    """The listings as the evaluator ranks them: two queries, however many there are."""
+    quotes = _quotes(listings)
+    rows = listings.order_by().values_list(*OFFERING_COLUMNS)
+    return [_offering(dict(zip(OFFERING_COLUMNS, row, strict=True)), quotes) for row in rows]
+
+
+OFFERING_COLUMNS = (
+    "pk",
+    "configuration",
+    "provider__name",
+    "title",
+    "sku",
+    "region",
+    "zone",
+    "url",
+    "availability",
+    "quantity",
+    "last_seen",
+    "findings",
+)
+QUOTE_COLUMNS = ("listing_id", "amount", "currency", "unit", "basis", "purchase", "term", "words")
+
+
+def _offering(row: Mapping[str, Any], quotes: Mapping[int, tuple[Quote, ...]]) -> Offering:
+    return Offering(
+        key=str(row["pk"]),
+        configuration=row["configuration"],
+        provider=row["provider__name"],
+        title=row["title"] or row["sku"],
+        region=row["region"],
+        zone=row["zone"],
+        url=row["url"],
+        quotes=quotes.get(row["pk"], ()),
+        availability=Availability(row["availability"]),
+        quantity=row["quantity"],
+        seen_at=row["last_seen"],
+        findings=tuple(_finding(stored) for stored in row["findings"]),
+    )
+
+
+def _finding(stored: Mapping[str, Any]) -> Finding:
+    """A finding that was checked when it was stored."""
+    return Finding(Code(stored["code"]), tuple(sorted(stored["gaps"].items())))
+
+
+def _quotes(listings: QuerySet[Listing]) -> dict[int, tuple[Quote, ...]]:
+    found: dict[int, list[Quote]] = defaultdict(list)
+    keys = listings.order_by().values("pk")
+    prices = Price.objects.filter(listing__in=keys, superseded_at__isnull=True)
+    for row in prices.order_by("pk").values_list(*QUOTE_COLUMNS):
+        listing, amount, currency, unit, basis, purchase, term, words = row
+        found[listing].append(
+            Quote(
+                amount,
+                currency or None,
+                TimeUnit(unit),
+                Basis(basis),
+                Purchase(purchase),
+                term,
+                words,
+            )
+        )
+    return {listing: tuple(held) for listing, held in found.items()}

@@ -2,15 +2,210 @@
 
 from __future__ import annotations
 
-from evaluator.machine import Machine
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from evaluator.facts import UNKNOWN, Fact, Grade, RanBy, declared, strongest
+from evaluator.gpus import SIZE_TOLERANCE, GpuSpec, candidates, known_sizes_gb
+from evaluator.machine import Conflict, LinkClass, Machine, worst_usable_bytes
+from evaluator.units import GB
+from marketplace import models
 from marketplace.models import Listing
+
+COLUMNS = (
+    "gpu_model",
+    "form_factor",
+    "link",
+    "inter_node",
+    "vcpus",
+    "ram_bytes",
+    "local_storage_bytes",
+)
+"""Attributes that a column of the same name declares."""
+
+OTHERS = (
+    "link_bytes_per_s",
+    "inter_node_bytes_per_s",
+    "persistent_storage",
+    "pcie_generation",
+    "driver_version",
+    "cuda_version",
+    "nccl_version",
+)
+"""Attributes that no catalog declares: only a correction or evidence sets them."""
+
+MEANINGS = {"link": LinkClass}
+"""How a stored value becomes the evaluator's word."""
+
+SLICE_BELOW = 0.9
+"""A share of a GPU states less memory than the card has; otherwise the figure is the card's."""
 
 
 def machine_of(listing: Listing) -> Machine:
-    """What a listing declares, with corrections and measured facts in place of weaker ones."""
-    raise NotImplementedError
+    """What a listing declares, with corrections and measured facts in place of weaker ones.
+
+    Facts that disagree are all kept in the database; the machine names each conflict.
+    """
+    held = _Held(listing)
+    plain = {name: held.judged(name, held.declared(name)) for name in (*COLUMNS, *OTHERS)}
+    specs = _specs(listing, plain["gpu_model"], plain["form_factor"])
+    usable = held.judged("usable_bytes_per_gpu", _usable(held, specs))
+    count = held.judged("gpu_count", _per_machine(held.declared("gpu_count"), listing.nodes))
+    return Machine(
+        specs=specs,
+        nodes=listing.nodes,
+        fractional=bool(listing.gpu_fraction),
+        usable_bytes_per_gpu=usable,
+        gpu_count=count,
+        conflicts=tuple(held.conflicts),
+        **plain,
+    )
 
 
 def configuration_of(listing: Listing) -> str:
     """Fingerprint of the listing's machine, for `Listing.configuration`."""
     return machine_of(listing).fingerprint()
+
+
+class _Held:
+    """The facts of one listing: what its catalog declares, and what outweighs that."""
+
+    def __init__(self, listing: Listing) -> None:
+        self.listing = listing
+        self.conflicts: list[Conflict] = []
+        rows = listing.facts.all() if listing.pk else ()
+        now = timezone.now()
+        self._measured = [(row.name, fact_of(row, now)) for row in rows]
+
+    def declared(self, column: str) -> Fact[Any]:
+        """A curator's correction of a column, else the catalog's value."""
+        correction = self.listing.corrections.get(column)
+        if correction:
+            return _corrected(column, correction)
+        value = getattr(self.listing, column, None)
+        seen = self.listing.last_seen
+        return declared(_meant(column, value or None), _source(self.listing), as_of=seen)
+
+    def judged(self, attribute: str, by_catalog: Fact[Any]) -> Fact[Any]:
+        """The strongest fact of an attribute. Those that disagree with it become conflicts."""
+        facts = [by_catalog, *(fact for name, fact in self._measured if name == attribute)]
+        best = strongest(facts)
+        against = [
+            one for one in facts if one.known and _disagree(attribute, best.value, one.value)
+        ]
+        if against:
+            self.conflicts.append(Conflict(attribute, _said(best), _said(strongest(against))))
+        return best
+
+
+REFINES = {
+    (LinkClass.NVSWITCH, LinkClass.NVLINK),
+    (LinkClass.NVLINK_BRIDGE, LinkClass.NVLINK_PAIRS),
+    (LinkClass.PCIE_P2P, LinkClass.PCIE),
+    (LinkClass.P2P_DISABLED, LinkClass.PCIE),
+}
+"""The first says more than the second, and contradicts it in nothing."""
+
+
+def _disagree(attribute: str, best: Any, other: Any) -> bool:
+    """Whether two values cannot both hold. Sizes vary a little with driver and reserve."""
+    if best == other or (best, other) in REFINES:
+        return False
+    if "bytes" in attribute:
+        return bool(abs(best - other) > SIZE_TOLERANCE * other)
+    return True
+
+
+def _said(fact: Fact[Any]) -> str:
+    return f"{fact.grade.word} {fact.value}"
+
+
+def _source(listing: Listing) -> str:
+    """The digest of the page as it was fetched, where it is at hand; else its number."""
+    if Listing._meta.get_field("seen_in").is_cached(listing):
+        return f"snapshot {listing.seen_in.sha256[:12]} of {listing.seen_in.url}"
+    return f"snapshot {listing.seen_in_id}"
+
+
+def _meant(attribute: str, value: Any) -> Any:
+    meaning = MEANINGS.get(attribute)
+    return meaning(value) if meaning and value is not None else value
+
+
+def fact_of(row: models.Fact, now: datetime) -> Fact[Any]:
+    """A stored fact. What has expired counts as a declaration with its date."""
+    expired = row.expires_at is not None and row.expires_at <= now
+    return Fact(
+        value=_meant(row.name, row.value),
+        grade=Grade.DECLARED if expired else Grade(row.grade),
+        source=row.source,
+        ran_by=RanBy(row.ran_by),
+        as_of=row.as_of,
+        expires=row.expires_at,
+        caveat=f"{row.caveat} Expired.".strip() if expired else row.caveat,
+    )
+
+
+def _corrected(column: str, correction: Mapping[str, Any]) -> Fact[Any]:
+    """A curator's value. A correction to nothing says that the catalog's value is not believed."""
+    value = _meant(column, correction.get("value"))
+    if value is None:
+        return UNKNOWN
+    grade = correction.get("grade", Grade.DECLARED)
+    return Fact(
+        value=value,
+        grade=Grade.from_word(grade) if isinstance(grade, str) else Grade(grade),
+        source=str(correction.get("source", "")),
+        ran_by=RanBy.CURATOR,
+        as_of=parse_datetime(str(correction.get("as_of") or "")),
+    )
+
+
+def _per_machine(total: Fact[int], nodes: int) -> Fact[int]:
+    """GPUs of one machine. A total that the machines cannot share evenly leaves it unknown."""
+    if total.value is None or total.value % nodes:
+        return UNKNOWN
+    return replace(total, value=total.value // nodes)
+
+
+def _specs(listing: Listing, model: Fact[str], form_factor: Fact[str]) -> tuple[GpuSpec, ...]:
+    """Every card that model, memory and form factor leave possible."""
+    if model.value is None:
+        return ()
+    size = listing.corrections.get("vram_bytes_per_gpu", {}).get("value")
+    vram = size or listing.vram_bytes_per_gpu
+    label = round(vram / GB) if vram else None
+    return candidates(model.value, label_gb=label, form_factor=form_factor.value)
+
+
+def _usable(held: _Held, specs: Iterable[GpuSpec]) -> Fact[int]:
+    """What the driver reports on the smallest card that is meant, never the label of a known card.
+
+    A model of several sizes without a stated one is unknown. A size that no card of the model has
+    (a modified card, a slice) counts as it was stated.
+    """
+    stated = held.declared("vram_bytes_per_gpu")
+    cards = tuple(specs)
+    worst = worst_usable_bytes(cards)
+    if held.listing.gpu_fraction:
+        whole = min((spec.label_gb * GB for spec in cards), default=0)
+        return stated if (stated.value or whole) < SLICE_BELOW * whole else UNKNOWN
+    if not cards:
+        return UNKNOWN
+    sizes = known_sizes_gb(cards[0].model)
+    if stated.value is None:
+        basis = held.declared("gpu_model")
+        return _with_value(basis, worst if len(sizes) == 1 else None)
+    if round(stated.value / GB) in sizes:
+        return _with_value(stated, worst)
+    return replace(stated, caveat="No published size of this model: taken as stated.")
+
+
+def _with_value(basis: Fact[Any], value: int | None) -> Fact[int]:
+    """The published figure of the card, known as firmly as the words that named the card."""
+    return UNKNOWN if value is None or not basis.known else replace(basis, value=value)
