@@ -22,6 +22,9 @@ block without attention scores; 10 of them are on every rank without sequence pa
 SCORE_BYTES = 5
 """The same table: 5 a s / h more per hidden element where attention scores are kept."""
 
+LOGITS = Range(2, 8, 10)
+"""Bytes per logit: 16-bit alone; with fp32 copy and 16-bit gradient; with fp32 gradient."""
+
 
 def layer_bytes_per_token(shape: ModelShape, job: TrainingJob, plan: Plan, index: int) -> Range:
     """Kept activations of one layer for one token, nothing computed twice."""
@@ -136,9 +139,10 @@ def _formula(shape: ModelShape, job: TrainingJob) -> str:
 def logits_component(shape: ModelShape, job: TrainingJob, plan: Plan) -> Component:
     """16-bit logits, their fp32 copy and gradient; a chunked loss keeps a fraction of it."""
     cells = job.micro_batch * job.seq_len * shape.vocab / plan.tp
+    size = Range(cells, 2 * cells, 4 * cells) if job.chunked_loss else LOGITS.scaled(cells)
     return Component(
         name="logits",
-        bytes=Range(2 * cells, 8 * cells, 10 * cells),
+        bytes=size,
         formula="tokens x vocabulary / tp x (2 + 4 + 2) bytes; chunked loss 2, fp32 gradient 10",
         inputs=(
             ("tokens per micro-batch", f"{job.micro_batch * job.seq_len:,}"),

@@ -23,6 +23,7 @@ REASONS = {
     "output_tokens": "an answer of a few paragraphs",
     "concurrency": "one request at a time",
     "memory_utilization": "the default of vLLM",
+    "max_num_seqs": "the engine is told so; vLLM would reserve for 256 to 1,024 sequences",
     "optimizer": "the usual optimizer of language models",
     "precision": "16-bit weights and gradients, fp32 master copy and states: 16 bytes",
     "seq_len": "a common training length",
@@ -58,6 +59,7 @@ TRAINING_KEYS = (
     "attention",
     "zero_stage",
     "sequence_parallel",
+    "chunked_loss",
     "lora",
     "offload",
     "tokens_to_train",
@@ -117,6 +119,8 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     )
     if targets:
         targets.finish()
+    if job.max_num_seqs is None:
+        fill("max_num_seqs", None, f"the concurrency, {job.concurrency}")
     _check_length(keys, job)
     set_aside(keys, TRAINING_KEYS, defaults)
     return job
@@ -145,6 +149,7 @@ def read_training(keys: Fields, defaults: Defaults, weights_format: str) -> Trai
         zero_stage=keys.integer("zero_stage", 1, 3) or 3,
         fused_attention=keys.choice("attention", ("flash", "unfused")) != "unfused",
         sequence_parallel=keys.flag("sequence_parallel") is not False,
+        chunked_loss=keys.flag("chunked_loss") is True,
         offload=keys.choice("offload", ("none",)) or "none",
         tokens_to_train=keys.integer("tokens_to_train", 1, LARGEST),
         deadline_hours=keys.number("deadline_hours"),

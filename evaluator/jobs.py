@@ -83,7 +83,8 @@ class TrainingJob:
 
     `zero_stage` is what the ranks of `Plan.shard` divide: 1 optimizer states, 2 gradients too,
     3 parameters too (FSDP). `fused_attention` is False where the attention scores are kept,
-    `sequence_parallel` is False where tensor parallel ranks all keep the norms' activations.
+    `sequence_parallel` is False where tensor parallel ranks all keep the norms' activations,
+    `chunked_loss` is True where the loss never holds all logits at once.
     """
 
     optimizer: str = "adamw"
@@ -96,6 +97,7 @@ class TrainingJob:
     zero_stage: int = 3
     fused_attention: bool = True
     sequence_parallel: bool = True
+    chunked_loss: bool = False
     offload: str = "none"
     tokens_to_train: int | None = None
     deadline_hours: float | None = None

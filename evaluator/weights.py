@@ -17,6 +17,9 @@ EXPERT_PADDING = 256
 """MXFP4 kernels round the inner size of an expert up to this; inferred from two loaded models
 (memory.md section 2), so the range below reaches from no padding to a repacked layout."""
 REPACKED = 1.025
+LOADED = Range(0.998, 1.0, 1.025)
+"""What engines log against the computed size: up to 0.2 % above on one GPU, 0.6 to 1.8 % with
+tensor parallelism, at most 2.4 % (memory.md section 2), and rounding of the log below."""
 UNCOVERED_SPREAD = Range(0.97, 1.0, 1.08)
 """An architecture whose parts are not known: how much of it a format leaves in 16 bits, and how
 evenly ranks share it, are guesses."""
@@ -37,11 +40,13 @@ def weights_on(
     for index, part in parts_of(shape, rank):
         key = (part.module, part.padded_axis, keeps_16bit(shape, part.module, index))
         sizes[key] = sizes.get(key, 0) + local_params(part, shape, plan.tp)
+    spread = LOADED if loaded else exact(1)
     text = total(
         _bits(form, module, axis, kept, loaded).scaled(params / 8)
         for (module, axis, kept), params in sizes.items()
     )
-    return text + _beyond_text(shape, form, plan, rank)
+    whole = text + _beyond_text(shape, form, plan, rank)
+    return Range(whole.low * spread.low, whole.typical, whole.high * spread.high)
 
 
 def _uncovered(shape: ModelShape, form: WeightFormat, plan: Plan) -> Range:

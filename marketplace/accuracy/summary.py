@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean, median
 from typing import Any
 
 
@@ -18,7 +21,11 @@ class Miss:
 
 @dataclass(frozen=True, slots=True)
 class KindSummary:
-    """Figures of one kind of case. None where a figure has no meaning for the kind."""
+    """Figures of one kind of case. None where a figure has no meaning for the kind.
+
+    Errors are relative to the measured value; `bias` and `worst` keep their sign. `inside_range`
+    is the share of measured values inside low to high, `median_width` the median of high / low.
+    """
 
     cases: int
     within_tolerance: int
@@ -43,3 +50,74 @@ class Summary:
     misses: tuple[Miss, ...] = ()
     not_judged: dict[str, int] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
+
+    @property
+    def matched(self) -> bool:
+        """Whether the path held any case at all."""
+        return bool(self.cases or self.not_judged or self.unreadable)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One judged case. `low` and `high` are the ends of the prediction where it is a range."""
+
+    id: str
+    kind: str
+    within: bool
+    predicted: Any
+    measured: Any
+    why: str = ""
+    low: float | None = None
+    high: float | None = None
+    compared: bool = True
+    """False where the case bounds a value on one side only: it has no error to average."""
+
+
+def summarise(
+    kind: str,
+    outcomes: Sequence[Outcome],
+    not_judged: Iterable[str] = (),
+    unreadable: Iterable[str] = (),
+) -> Summary:
+    """Totals of judged cases; `not_judged` holds the kind of each case that was left out."""
+    kinds = sorted({outcome.kind for outcome in outcomes})
+    misses = [one for one in outcomes if not one.within]
+    return Summary(
+        kind=kind,
+        cases=len(outcomes),
+        within_tolerance=len(outcomes) - len(misses),
+        by_kind={name: _of_kind([one for one in outcomes if one.kind == name]) for name in kinds},
+        misses=tuple(Miss(one.id, one.predicted, one.measured, one.why) for one in misses),
+        not_judged=dict(sorted(Counter(not_judged).items())),
+        unreadable=tuple(unreadable),
+    )
+
+
+def _of_kind(outcomes: Sequence[Outcome]) -> KindSummary:
+    numeric = [one for one in outcomes if one.compared and _numeric(one)]
+    errors = [(one.predicted - one.measured) / one.measured for one in numeric]
+    ranged = [one for one in numeric if one.low is not None and one.high is not None]
+    inside = [(one.low or 0) <= one.measured <= (one.high or 0) for one in ranged]
+    widths = [(one.high or 0) / one.low for one in ranged if one.low]
+    return KindSummary(
+        cases=len(outcomes),
+        within_tolerance=sum(one.within for one in outcomes),
+        median_abs_rel_err=median(map(abs, errors)) if errors else None,
+        bias=median(errors) if errors else None,
+        worst=max(errors, key=abs) if errors else None,
+        inside_range=fmean(inside) if inside else None,
+        median_width=median(widths) if widths else None,
+    )
+
+
+def _numeric(one: Outcome) -> bool:
+    return (
+        not isinstance(one.measured, bool)
+        and isinstance(one.measured, int | float)
+        and isinstance(one.predicted, int | float)
+        and one.measured != 0
+    )

@@ -1,0 +1,16 @@
+"""Which kinds of case can be judged, and by what. One line adds a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from marketplace.accuracy import memory
+from marketplace.accuracy.summary import Summary
+
+KINDS: Mapping[str, Callable[[Path], Summary]] = {
+    "memory": memory.score,
+}
+
+NOT_YET = ("throughput", "topology", "collectives")
+"""Kinds of case files that nothing judges yet."""

@@ -1,0 +1,192 @@
+"""Memory cases as they stand in a file, and the evaluator's objects made from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluator.configs import read_model
+from evaluator.fields import InvalidWorkload
+from evaluator.formats import WeightFormat, weight_format
+from evaluator.gpus import specs
+from evaluator.jobs import Lora, Precision, Recompute, ServingJob, Task, TrainingJob, Workload
+from evaluator.plans import Plan
+from evaluator.ranges import exact
+from evaluator.shapes import ModelShape
+from evaluator.units import GB, GIB, MIB
+
+UNITS = {"bytes": 1, "GiB": GIB, "GB": GB, "bytes_per_token": 1, "tokens": 1}
+NOT_MODELLED = ("ep", "cp", "vpp", "etp")
+"""Degrees of a plan that the evaluator has no word for yet."""
+
+
+class UnreadableCase(ValueError):
+    """A line that is no case: where it stands and what is wrong with it."""
+
+
+class NotJudged(Exception):
+    """A case that asks for something the evaluator does not model; never counted as right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One line of the case file with its parts read by name; absent parts are empty."""
+
+    id: str
+    kind: str
+    model: Mapping[str, Any]
+    workload: Mapping[str, Any]
+    plan: Mapping[str, Any]
+    gpu: Mapping[str, Any]
+    observed: Mapping[str, Any]
+    measured: Mapping[str, Any]
+    tolerance: float | str
+
+    @property
+    def value(self) -> Any:
+        return self.measured["value"]
+
+    @property
+    def unit_bytes(self) -> int:
+        return UNITS[self.measured["unit"]]
+
+    def observed_bytes(self, name: str) -> float | None:
+        """A figure of the same log in bytes; None where it was not printed."""
+        value = self.observed.get(f"{name}_gib")
+        return None if value is None else float(value) * GIB
+
+
+def read_cases(path: Path) -> Iterator[Case | UnreadableCase]:
+    """Every line of a file, or of each .jsonl file of a folder, in order."""
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    for file in files:
+        for number, line in enumerate(file.read_text("utf-8", errors="replace").splitlines(), 1):
+            if line.strip():
+                yield _read(line, f"{file.name}:{number}")
+
+
+def _read(line: str, place: str) -> Case | UnreadableCase:
+    try:
+        return _case(json.loads(line))
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+        return UnreadableCase(f"{place}: {type(problem).__name__}: {problem}"[:200])
+
+
+def _case(row: Mapping[str, Any]) -> Case:
+    measured = row["measured"]
+    parts = {name: row.get(name) or {} for name in ("model", "workload", "plan", "gpu", "observed")}
+    if not all(isinstance(part, Mapping) for part in (*parts.values(), measured)):
+        raise TypeError("model, workload, plan, gpu, observed and measured are objects")
+    case = Case(
+        id=str(row["id"]),
+        kind=str(row["kind"]),
+        measured=measured,
+        tolerance=row["tolerance"],
+        **parts,
+    )
+    if measured["unit"] != "bool" and not isinstance(case.value, int | float):
+        raise TypeError(f"measured.value is {case.value!r}, expected a number")
+    return case
+
+
+def shape_of(case: Case) -> ModelShape:
+    try:
+        return read_model(case.model)[0]
+    except InvalidWorkload as problem:
+        raise NotJudged(str(problem)) from problem
+
+
+def format_of(case: Case) -> WeightFormat:
+    """The stated format; bits per weight from the file's own header outrank the table."""
+    name = case.workload.get("weights_format") or "bf16"
+    bits = case.observed.get("bits_per_weight")
+    if bits is not None:
+        return WeightFormat(exact(float(bits)), "bits per weight of the file", whole=True)
+    form = weight_format(name)
+    if form is None:
+        raise NotJudged(f"weights_format {name} has no published size")
+    return form
+
+
+def plan_of(case: Case) -> Plan:
+    """Degrees of the case. The shard group is the data-parallel size where ZeRO shares states."""
+    stated = case.plan
+    if any((stated.get(name) or 1) != 1 for name in NOT_MODELLED):
+        raise NotJudged("expert, context or virtual pipeline degrees")
+    if "dp" in stated and stated["dp"] is None:
+        raise NotJudged("the data-parallel size was not published")
+    dp = stated.get("dp") or 1
+    zero = case.workload.get("zero_stage") or 0
+    shard = stated.get("fsdp_shard") or (dp if zero else 1)
+    return Plan(tp=stated.get("tp") or 1, pp=stated.get("pp") or 1, dp=dp, shard=shard)
+
+
+def serving_of(case: Case) -> ServingJob:
+    stated = case.workload
+    longest = stated.get("max_model_len") or case.model.get("max_position_embeddings") or 1
+    sequences = stated.get("max_num_seqs")
+    return ServingJob(
+        engine=stated.get("engine") or "",
+        engine_version=stated.get("engine_version") or "",
+        kv_dtype=stated.get("kv_dtype") or "bf16",
+        input_tokens=longest,
+        output_tokens=0,
+        concurrency=1,
+        memory_utilization=stated.get("memory_utilization") or 0.9,
+        max_num_seqs=sequences,
+        max_num_batched_tokens=stated.get("max_num_batched_tokens"),
+        mla_kv=stated.get("mla_kv") is not False,
+        window_kv=stated.get("window_kv") is not False,
+    )
+
+
+def training_of(case: Case) -> TrainingJob:
+    stated = case.workload
+    if stated.get("offload") or stated.get("recompute") == "offload":
+        raise NotJudged("offload to the host")
+    precision = stated.get("precision")
+    return TrainingJob(
+        optimizer=stated.get("optimizer") or "adamw",
+        precision=Precision(**precision) if precision else Precision(),
+        seq_len=stated.get("seq_len") or 1,
+        micro_batch=stated.get("micro_batch") or 1,
+        global_batch=stated.get("global_batch"),
+        recompute=Recompute(stated.get("recompute") or "none"),
+        lora=_lora(stated["lora"]) if stated.get("lora") is not None else None,
+        zero_stage=stated.get("zero_stage") or 3,
+        fused_attention=stated.get("attention") != "unfused",
+        chunked_loss=stated.get("chunked_loss") is True,
+        sequence_parallel=case.plan.get("sequence_parallel") is True,
+    )
+
+
+def _lora(stated: Mapping[str, Any]) -> Lora:
+    usual = Lora()
+    targets = tuple(stated.get("targets") or usual.targets)
+    return Lora(rank=stated.get("rank") or usual.rank, targets=targets)
+
+
+def workload_of(case: Case) -> Workload:
+    serving = case.workload.get("task") != "train"
+    return Workload(
+        name=case.id,
+        task=Task.SERVE if serving else Task.TRAIN,
+        model=shape_of(case),
+        weights_format=case.workload.get("weights_format") or "bf16",
+        serving=serving_of(case) if serving else None,
+        training=None if serving else training_of(case),
+    )
+
+
+def reported_bytes(case: Case) -> float:
+    """What the driver reports: the log's own figure, else the published one of the card."""
+    logged = case.gpu.get("reported_gib")
+    if logged is not None:
+        return float(logged) * GIB
+    for spec in specs():
+        if spec.id == case.gpu.get("spec_id") and spec.driver_reported_mib:
+            return spec.driver_reported_mib * MIB
+    raise NotJudged("the GPU's reported memory is not known")
