@@ -32,7 +32,7 @@ def _trouble() -> str:
         waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError:
         return "the database does not answer"
-    return f"{len(waiting)} migrations wait" if waiting else ""
+    return f"migrations that wait: {len(waiting)}" if waiting else ""
 
 
 def _plain(text: str, status: int = 200) -> HttpResponse:
