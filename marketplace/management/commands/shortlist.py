@@ -1,0 +1,263 @@
+"""Evaluate a workload on every current listing and print the ranked shortlist."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from evaluator.candidates import Candidate, age_words
+from evaluator.fields import InvalidWorkload
+from evaluator.findings import Severity
+from evaluator.jobs import Workload
+from evaluator.shortlist import Shortlist
+from evaluator.units import gib
+from evaluator.workload import parse_workload, workload_presets
+from marketplace.evaluations import shortlist_for
+from marketplace.management.tables import as_csv, as_markdown, as_table, plain
+
+NOTHING_MATCHES, USAGE = 1, 2
+LARGEST_FILE = 2_000_000
+HEAD = (
+    "#",
+    "verdict",
+    "plan",
+    "memory per GPU, GiB",
+    "price per hour",
+    "age",
+    "weakest evidence",
+    "rent",
+    "machine",
+)
+PARTS = {
+    "rows": "Ranked. Row 0 is the best option on a single GPU.",
+    "unranked": "Not ranked: they serve, but the price cannot be compared.",
+    "near_misses": "Near misses: they do not serve.",
+}
+
+
+class Command(BaseCommand):
+    help = "Ranks the current listings for a workload: a JSON file, or the name of a preset."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("workload", help="a workload file, or a preset")
+        parser.add_argument("--limit", type=int, default=20, help="rows to show (default 20)")
+        parser.add_argument(
+            "--format", choices=["table", "json", "csv", "md"], default="table", dest="shape"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["limit"] < 1:
+            raise CommandError("--limit must be at least 1", returncode=USAGE)
+        workload = _workload(options["workload"])
+        result = shortlist_for(workload, limit=options["limit"])
+        self.stdout.write(SHAPES[options["shape"]](workload, result, timezone.now()))
+        if not any(row.status.serves for row in (*result.rows, *result.unranked)):
+            raise CommandError("no listing serves this workload", returncode=NOTHING_MATCHES)
+
+
+def _workload(name: str) -> Workload:
+    try:
+        return parse_workload(workload_presets().get(name) or _document(Path(name)))
+    except InvalidWorkload as error:
+        raise CommandError(str(error), returncode=USAGE) from error
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise CommandError(f"{path}: above {LARGEST_FILE} bytes", returncode=USAGE)
+        document: Mapping[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        known = ", ".join(workload_presets())
+        words = f"{path}: {error}; expected a JSON file or a preset ({known})"
+        raise CommandError(words, returncode=USAGE) from error
+    return document
+
+
+# --- words for one candidate
+
+
+def cells(candidate: Candidate, now: datetime) -> list[str]:
+    """The columns of HEAD. Every size is GiB (2^30 bytes), as the head says."""
+    return [
+        "–" if candidate.rank is None else str(candidate.rank),
+        candidate.status,
+        candidate.plan.plan.label,
+        memory_words(candidate),
+        price_words(candidate),
+        age_of(candidate, now),
+        f"{candidate.plan.weakest.fact}: {candidate.plan.weakest.grade.word}",
+        f"{candidate.rentals} ×" if candidate.rentals > 1 else "1",
+        machine_words(candidate),
+    ]
+
+
+def memory_words(candidate: Candidate) -> str:
+    """The need from low to high against what may be used of what the driver reports."""
+    fit, usable = candidate.plan.fit, candidate.plan.usable_bytes
+    if fit.needed is None or fit.allowed_bytes is None or usable is None:
+        return "unknown"
+    need = f"{gib(fit.needed.low):.1f}–{gib(fit.needed.high):.1f}"
+    return f"{need} of {gib(fit.allowed_bytes):.1f} ({gib(usable):.1f} reported)"
+
+
+def price_words(candidate: Candidate) -> str:
+    """The sum for all rentals where an hour's rate follows; else what was published."""
+    quote, cost = candidate.rate.quote, candidate.cost_per_hour
+    if quote is None:
+        return "not published"
+    currency = quote.currency or "currency unknown"
+    purchase = quote.purchase.replace("_", "-")
+    if cost is None:
+        return f"{quote.amount:f} {currency} per {quote.unit}, basis {quote.basis}, {purchase}"
+    return f"{cost:.2f} {currency}, from a rate per {quote.basis} and {quote.unit}, {purchase}"
+
+
+def age_of(candidate: Candidate, now: datetime) -> str:
+    seen = candidate.offering.seen_at
+    return age_words(now - seen) if seen else "unknown"
+
+
+def machine_words(candidate: Candidate) -> str:
+    offering, verdict = candidate.offering, candidate.machine
+    count = "?" if verdict.gpu_count is None else verdict.gpu_count
+    size = f"{verdict.nodes} × {count}" if verdict.nodes > 1 else f"{count}"
+    elsewhere = f" and {len(candidate.alike)} more places" if candidate.alike else ""
+    place = f"{offering.region or 'region unknown'}{elsewhere}"
+    machine = f"{size} × {verdict.gpu_model or 'unknown GPU'}"
+    return f"{machine}, {offering.provider}, {offering.title}, {place}"
+
+
+def warnings_of(candidate: Candidate) -> list[str]:
+    return [one.sentence for one in candidate.findings if one.severity >= Severity.WARNING]
+
+
+# --- the whole in each shape
+
+
+def request_words(workload: Workload, result: Shortlist) -> str:
+    """What was asked, with what the evaluator assumed for it."""
+    job = workload.serving
+    asked = f"{workload.name}: {workload.task} {workload.model.name}, {workload.weights_format}"
+    if job:
+        asked += f", {job.concurrency} requests of {job.input_tokens} + {job.output_tokens} tokens"
+    if workload.training:
+        asked += f", sequences of {workload.training.seq_len} tokens"
+    assumed = "; ".join(f"{one.key} = {one.value}" for one in workload.assumptions)
+    return f"{asked}. Prices in {result.currency}." + (f" Assumed: {assumed}." if assumed else "")
+
+
+def closing_words(result: Shortlist) -> str:
+    hidden = sum(result.hidden.values())
+    why = "; ".join(f"{count} because {reason}" for reason, count in _most_first(result.hidden))
+    tail = f", {hidden} hidden: {why}" if hidden else ", 0 hidden"
+    return f"shown {result.shown} of {result.total}{tail}"
+
+
+def _most_first(hidden: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(hidden.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _table(workload: Workload, result: Shortlist, now: datetime) -> str:
+    return "\n".join(_table_lines(workload, result, now))
+
+
+def _table_lines(workload: Workload, result: Shortlist, now: datetime) -> Iterator[str]:
+    yield plain(request_words(workload, result))
+    yield "Seen in catalogs: a snapshot, not a reservation."
+    for part, words in PARTS.items():
+        shown: tuple[Candidate, ...] = getattr(result, part)
+        if shown:
+            yield f"\n{words}"
+            yield from _with_warnings(shown, now)
+    yield f"\n{closing_words(result)}"
+
+
+def _with_warnings(shown: tuple[Candidate, ...], now: datetime) -> Iterator[str]:
+    """Each row, and below it what is not known about it."""
+    head, *lines = as_table(HEAD, [cells(one, now) for one in shown]).splitlines()
+    yield head
+    for line, candidate in zip(lines, shown, strict=True):
+        yield line
+        yield from (f"     ! {plain(words)}" for words in warnings_of(candidate))
+
+
+def _markdown(workload: Workload, result: Shortlist, now: datetime) -> str:
+    head, rows = _flat(result, now)
+    request = plain(request_words(workload, result))
+    return f"{request}\n\n{as_markdown(head, rows)}\n\n{closing_words(result)}"
+
+
+def _csv(workload: Workload, result: Shortlist, now: datetime) -> str:
+    return as_csv(*_flat(result, now))
+
+
+def _flat(result: Shortlist, now: datetime) -> tuple[list[str], list[list[str]]]:
+    """One row per candidate of any part, its warnings in the last column."""
+    rows = [
+        [part, *cells(one, now), " ".join(warnings_of(one))]
+        for part in PARTS
+        for one in getattr(result, part)
+    ]
+    return (["part", *HEAD, "warnings"], rows)
+
+
+def _json(workload: Workload, result: Shortlist, now: datetime) -> str:
+    parts = {part: [_record(one, now) for one in getattr(result, part)] for part in PARTS}
+    counts = {"shown": result.shown, "total": result.total, "hidden": dict(result.hidden)}
+    document = {
+        "request": request_words(workload, result),
+        "workload": workload.fingerprint(),
+        "currency": result.currency,
+        "configurations": result.configurations,
+        **parts,
+        **counts,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _record(candidate: Candidate, now: datetime) -> dict[str, Any]:
+    offering, plan, quote = candidate.offering, candidate.plan, candidate.rate.quote
+    needed = plan.fit.needed
+    return {
+        "rank": candidate.rank,
+        "verdict": candidate.status,
+        "listing": offering.key,
+        "provider": offering.provider,
+        "title": offering.title,
+        "region": offering.region,
+        "also_in": [one.region for one in candidate.alike],
+        "plan": plan.plan.key,
+        "plan_words": plan.plan.label,
+        "rentals": candidate.rentals,
+        "needed_bytes_per_gpu": [round(needed.low), round(needed.typical), round(needed.high)]
+        if needed
+        else None,
+        "allowed_bytes_per_gpu": plan.fit.allowed_bytes,
+        "usable_bytes_per_gpu": plan.usable_bytes,
+        "link": plan.link.word,
+        "cost_per_hour": _decimal(candidate.cost_per_hour),
+        "currency": quote.currency if quote else None,
+        "basis": quote.basis if quote else None,
+        "purchase": quote.purchase if quote else None,
+        "not_ranked_because": candidate.rate.not_ranked_because,
+        "seen_at": offering.seen_at.isoformat() if offering.seen_at else None,
+        "age": age_of(candidate, now),
+        "weakest": {"fact": plan.weakest.fact, "grade": plan.weakest.grade.word},
+        "reasons": list(plan.reasons),
+        "findings": [one.as_dict() | {"sentence": one.sentence} for one in candidate.findings],
+    }
+
+
+def _decimal(amount: Any) -> str | None:
+    return None if amount is None else f"{amount:f}"
+
+
+SHAPES = {"table": _table, "json": _json, "csv": _csv, "md": _markdown}
