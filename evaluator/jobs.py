@@ -124,6 +124,11 @@ class Assumption:
     reason: str
 
 
+NOT_JUDGED = frozenset(
+    {"name", "assumptions", "findings", "source", "needs", "budget_amount", "budget_currency"}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Exactly one of `serving` and `training` is set. `pins` are bytes by component name."""
@@ -142,8 +147,11 @@ class Workload:
     findings: tuple[Finding, ...] = field(default=(), compare=False)
 
     def fingerprint(self) -> str:
-        """Equal for workloads that every verdict treats alike: names and notes stay out."""
-        text = _identity(self, leave_out={"name", "assumptions", "findings", "source"})
+        """Equal for workloads that every verdict treats alike.
+
+        Names and notes stay out, and so do demands and budget: they rank verdicts, and change none.
+        """
+        text = _identity(self, leave_out=NOT_JUDGED)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

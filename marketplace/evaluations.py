@@ -30,13 +30,24 @@ CHUNK = 50
 
 
 def shortlist_for(
-    workload: Workload, listings: QuerySet[Listing] | None = None, limit: int = 20
+    workload: Workload,
+    listings: QuerySet[Listing] | None = None,
+    limit: int = 20,
+    *,
+    keep: bool = True,
 ) -> Shortlist:
-    """Ranks the listings (default: all current ones). Judges only what no kept verdict covers."""
+    """Ranks the listings (default: all current ones). Judges only what no kept verdict covers.
+
+    With `keep` False nothing is written, as for a page that someone reads: listings that are still
+    without a configuration wait for the next sync or evaluation.
+    """
     wanted = current() if listings is None else listings
-    name_configurations(wanted)
+    if keep:
+        name_configurations(wanted)
+    else:
+        wanted = wanted.exclude(configuration="")
     offered = offerings(wanted)
-    verdicts = _verdicts(workload, {offering.configuration for offering in offered})
+    verdicts = _verdicts(workload, {offering.configuration for offering in offered}, keep)
     return rank(workload, offered, verdicts, limit, timezone.now())
 
 
@@ -54,12 +65,16 @@ def judge_listing(workload: Workload, listing: Listing) -> MachineVerdict:
     return judge(workload, machine_of(listing))
 
 
-def _verdicts(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:
-    """Verdicts of all configurations: the kept ones, and the others judged and kept."""
-    kept = _kept(workload, configurations)
-    for chunk in _judged(workload, sorted(configurations - kept.keys())):
-        kept |= chunk
-    return kept
+def _verdicts(
+    workload: Workload, configurations: set[str], keep: bool
+) -> dict[str, MachineVerdict]:
+    """Verdicts of all configurations: the kept ones, and the others judged now."""
+    found = _kept(workload, configurations)
+    for chunk in _judged(workload, sorted(configurations - found.keys())):
+        if keep:
+            _store(workload, chunk)
+        found |= chunk
+    return found
 
 
 def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:
@@ -84,16 +99,14 @@ def _kept_rows(workload: Workload) -> QuerySet[Verdict]:
 def _judged(
     workload: Workload, configurations: Sequence[str]
 ) -> Iterator[dict[str, MachineVerdict]]:
-    """Judges and stores chunk by chunk; the workbook is shared by all chunks."""
+    """Judges chunk by chunk; the workbook is shared by all chunks."""
     workbook = Workbook(workload)
     for start in range(0, len(configurations), CHUNK):
         chunk = configurations[start : start + CHUNK]
-        verdicts = {
+        yield {
             listing.configuration: judge(workload, machine_of(listing), workbook=workbook)
             for listing in _one_listing_each(chunk)
         }
-        _store(workload, verdicts)
-        yield verdicts
 
 
 def _one_listing_each(configurations: Iterable[str]) -> QuerySet[Listing]:
@@ -209,6 +222,7 @@ def _run(evaluation: Evaluation) -> bool:
     if not _progress(evaluation, total, done):
         return False
     for chunk in _judged(workload, sorted(wanted - kept.keys())):
+        _store(workload, chunk)
         done += len(chunk)
         if not _progress(evaluation, total, done):
             return False
