@@ -275,17 +275,25 @@ def _may_be_modified(model: str, gpu_count: int | None, scope: Scope, each_bytes
 
 
 def _is_doubled(model: str, each_bytes: int) -> bool:
+    return _doubled_size(model, each_bytes) is not None
+
+
+def _doubled_size(model: str, each_bytes: int) -> int | None:
     """Workshops double GDDR memory (RTX 4090 with 48 GB); stacked HBM cannot be changed."""
-    return any(
-        abs(each_bytes - 2 * size) <= 2 * size * SAME_SIZE
-        for spec in specs_of(model)
-        if spec.memory_type.startswith("GDDR")
-        for size in _sizes(spec)
+    return next(
+        (
+            2 * spec.label_gb * GB
+            for spec in specs_of(model)
+            if spec.memory_type.startswith("GDDR")
+            for size in _sizes(spec)
+            if abs(each_bytes - 2 * size) <= 2 * size * SAME_SIZE
+        ),
+        None,
     )
 
 
 def _nonstandard(model: str, figure: Figure, each_bytes: int, corrected: bool) -> Resolved:
-    size = _rounded(each_bytes)
+    size = _doubled_size(model, each_bytes) or _rounded(each_bytes)
     findings = [finding(Code.VRAM_NONSTANDARD, words=figure.words, gpu_model=model)]
     if corrected:
         findings.append(finding(Code.VRAM_UNIT_CORRECTED, words=figure.words))
