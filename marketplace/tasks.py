@@ -29,4 +29,4 @@ def send(name: str, ids: Sequence[int]) -> None:
     """To the broker, or straight to the function where no broker is set."""
     if name not in app.tasks:
         raise outbox.UnknownTask(name)
-    app.tasks[name].apply_async(args=list(ids))
+    app.tasks[name].apply_async(args=tuple(ids))

@@ -49,6 +49,8 @@ def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> No
     for connection in connections.all():
         test = connection.settings_dict["TEST"]
         if connection.vendor == "sqlite":
-            test["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+            # The name that the settings give, so that a process with this folder as its data
+            # folder meets the same database.
+            test["NAME"] = str(tmp_path_factory.mktemp("data") / "linkproof.sqlite3")
         else:
             test["NAME"] = f"test_linkproof_{os.getpid()}"

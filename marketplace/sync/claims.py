@@ -15,7 +15,7 @@ from django.utils import timezone
 from marketplace.models import Source, SyncRun
 from marketplace.models.catalog import Outcome
 
-LEASE = timedelta(minutes=5)
+LEASE = timedelta(minutes=6)
 """Longer than a task may run (CELERY_TASK_TIME_LIMIT), so only a dead worker loses its lease."""
 
 

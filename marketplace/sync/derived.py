@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from marketplace.machines import configuration_of, machine_of
+from marketplace.machines import configuration_of
 from marketplace.models import Listing, Price
 from marketplace.sync.prices import on_demand_hour, price_of, quote_of
 
@@ -12,9 +12,9 @@ DERIVED_COLUMNS = ("configuration", "machine_hour_amount", "machine_hour_currenc
 
 
 def rental_gpus(listing: Listing) -> int | None:
-    """GPUs of the whole rental as the evaluator sees it, a curator's correction included."""
-    machine = machine_of(listing)
-    return None if machine.gpu_count.value is None else machine.gpu_count.value * machine.nodes
+    """GPUs over all machines of the rental: a curator's number, else the catalog's."""
+    corrected: dict[str, int | None] = listing.corrections.get("gpu_count", {})
+    return corrected.get("value", listing.gpu_count)
 
 
 def derive(listing: Listing, prices: Iterable[Price]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from evaluator.findings import Code, Finding, finding
 from marketplace.catalog.base import Batch, Entry, Quarantined
 from marketplace.models import Listing, Price, Snapshot, Source
 from marketplace.sync.derived import DERIVED_COLUMNS, derive, rental_gpus
@@ -78,14 +79,24 @@ def plan(source: Source, sighting: Sighting) -> Plan:
 
 
 def _split(entries: Iterable[Entry]) -> tuple[dict[Key, Entry], list[Quarantined]]:
-    believed: dict[Key, Entry] = {}
-    misfits: list[Quarantined] = []
+    """Entries by identity, and those that no row can hold. Of two that claim one identity and
+    differ, neither is believed."""
+    found: dict[Key, list[Entry]] = {}
+    quarantined: list[Quarantined] = []
     for entry in entries:
         if reason := misfit(entry):
-            misfits.append(Quarantined(entry.sku, reason, entry.region, entry.zone, entry.words))
-        else:
-            believed[key_of(entry)] = entry
-    return believed, misfits
+            quarantined.append(_set_aside(entry, reason))
+        elif entry not in found.setdefault(key_of(entry), []):
+            found[key_of(entry)].append(entry)
+    for key, rivals in found.items():
+        if len(rivals) > 1:
+            reason = finding(Code.DUPLICATE_KEY, key="/".join(key[:3]), times=len(rivals))
+            quarantined.extend(_set_aside(entry, reason) for entry in rivals)
+    return {key: only[0] for key, only in found.items() if len(only) == 1}, quarantined
+
+
+def _set_aside(entry: Entry, reason: Finding) -> Quarantined:
+    return Quarantined(entry.sku, reason, entry.region, entry.zone, entry.words)
 
 
 def _gone(

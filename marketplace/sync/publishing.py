@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 
 from marketplace.catalog.base import Quarantined
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
@@ -47,10 +48,10 @@ def publish_unchanged(run: SyncRun, seen_at: datetime) -> SyncRun:
     """Every page is the one that was published last: only ages move."""
     with transaction.atomic():
         hold_fence(run)
-        last_success = Source.objects.get(pk=run.source_id).last_success_at
         current = Listing.objects.filter(source=run.source_id, gone_at__isnull=True)
         # What the last good run did not see on these pages is not on them now either.
-        count = current.filter(last_seen=last_success).update(last_seen=seen_at)
+        seen = current.filter(last_seen=F("source__last_success_at"))
+        count = current.filter(pk__in=seen.values("pk")).update(last_seen=seen_at)
         _refresh_age(run, seen_at)
         counts = run.counts | {"listings": count, "unchanged": count}
         return finish(run, Outcome.UNCHANGED, counts=counts)

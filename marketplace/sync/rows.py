@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
+
+from django.db.models import Field
 
 from evaluator.findings import Code, Finding, finding
 from evaluator.units import GB
@@ -90,8 +93,13 @@ def _clipped(text: str | None, longest: int) -> str | None:
 
 
 def _length(name: str) -> int:
-    return int(Listing._meta.get_field(name).max_length or 0)
+    return _column(name).max_length or 0
 
 
 def _largest(name: str) -> int:
-    return LARGEST[Listing._meta.get_field(name).get_internal_type()]
+    return LARGEST[_column(name).get_internal_type()]
+
+
+@cache
+def _column(name: str) -> Field[Any, Any]:
+    return next(column for column in Listing._meta.fields if column.name == name)
