@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.db.models import Q
 
-from marketplace import providers, sync
+from marketplace import sources, sync
 from marketplace.catalog.failures import FetchError
 from marketplace.catalog.registry import (
     ADAPTERS,
@@ -43,7 +43,7 @@ class Command(BaseCommand):
 
     def handle(self, *, names: list[str], as_json: bool, **options: Any) -> None:
         path, dry_run = options["path"], options["dry_run"]
-        providers.keep_known_sources()
+        sources.keep_known_sources()
         if path:
             reports, bare = _from_path(names, path, dry_run)
         else:
@@ -64,8 +64,8 @@ def _named(names: list[str]) -> list[Source]:
         if not found:
             raise CommandError("No source is switched on.", returncode=NOTHING_MATCHES)
         return found
-    sources = {source.pk: source for name in names for source in _meant(name)}
-    return sorted(sources.values(), key=lambda source: source.key)
+    found = {source.pk: source for name in names for source in _meant(name)}
+    return sorted(found.values(), key=lambda source: source.key)
 
 
 def _meant(name: str) -> list[Source]:
@@ -111,7 +111,7 @@ def _from_file(source: Source, path: Path, dry_run: bool) -> Report:
 
 def _from_definition(definition: SourceDefinition, dry_run: bool) -> Report:
     with transaction.atomic():
-        source = providers.keep_source(definition)
+        source = sources.keep_source(definition)
         if dry_run:
             report = _sync(source, definition.file, dry_run)
             transaction.set_rollback(True)
