@@ -17,6 +17,7 @@ ALIASES: Mapping[str, str] = {
     "ffn_dim": "intermediate_size",
     "ffn_hidden_size": "intermediate_size",
     "n_positions": "max_position_embeddings",
+    "use_qkv_bias": "qkv_bias",
     "num_experts_per_token": "num_experts_per_tok",
     "moe_num_experts": "num_experts",
     "moe_top_k": "num_experts_per_tok",

@@ -32,7 +32,7 @@ def read_model(
     name = keys.text("name") or keys.text("_name_or_path") or "model"
     architecture = _architecture(keys)
     family = FAMILIES.get(family_key(architecture)) if architecture else PLAIN
-    uncovered = family is None or _uncovered(keys)
+    uncovered = family is None or _uncovered(keys, family)
     shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered)
     return shape, _findings(keys, shape, architecture or name)
 
@@ -71,11 +71,12 @@ def _architecture(keys: Fields) -> str:
     return model_type or named or ""
 
 
-def _uncovered(keys: Fields) -> bool:
+def _uncovered(keys: Fields, family: Family) -> bool:
     """Layers of a kind that the formulas leave out, or too few keys to compute from."""
     kinds, listed = _counts(keys), _listed(keys, "layer_types")
     strange = not {str(item) for item in (*kinds, *listed)} <= set(ATTENTION_LAYERS)
-    missing = not all(map(keys.has, NEEDED_KEYS))
+    sized = {"num_attention_heads": family.heads, "vocab_size": family.vocab}
+    missing = not all(keys.has(key) or sized.get(key) for key in NEEDED_KEYS)
     extra = any(keys.has(key) for key in UNCOVERED_KEYS)
     return strange or extra or missing or keys.flag("is_encoder_decoder") is True
 
@@ -91,9 +92,11 @@ def _shape(
         name=name,
         hidden=hidden,
         layers=layers,
-        vocab=_vocab(keys),
+        vocab=_vocab(keys, family),
         attention=_attention(keys, family, hidden),
-        mlp_size=_mlp_size(keys, required=computable and not _all_routed(experts, layers)),
+        mlp_size=_mlp_size(
+            keys, family, hidden, required=computable and not _all_routed(experts, layers)
+        ),
         gated=_first(keys.flag("gated_mlp"), family.gated),
         mlp_bias=_first(keys.flag("mlp_bias"), keys.flag("use_bias"), family.mlp_bias)
         or linear_bias,
@@ -105,7 +108,7 @@ def _shape(
         window=_window(keys, family, layers),
         architecture=architecture,
         computable=computable,
-        dimensioned=_dimensioned(keys),
+        dimensioned=_dimensioned(keys, family),
         cached_layers=_cached_layers(keys),
         given_params=keys.integer("total_params", 1),
         kept_16bit=_kept_modules(keys),
@@ -114,11 +117,11 @@ def _shape(
     )
 
 
-def _dimensioned(keys: Fields) -> bool:
-    heads = keys.has("num_attention_heads") or (
-        keys.has("num_key_value_heads") and keys.has("head_dim")
-    )
-    return keys.has("num_hidden_layers") and heads
+def _dimensioned(keys: Fields, family: Family) -> bool:
+    """Layers and heads are there, so that the cache follows."""
+    stored = keys.has("num_key_value_heads") and keys.has("head_dim")
+    heads = keys.has("num_attention_heads") or family.heads is not None
+    return keys.has("num_hidden_layers") and (heads or stored)
 
 
 def _cached_layers(keys: Fields) -> int | None:
@@ -152,14 +155,14 @@ def _first(*values: bool | None) -> bool:
     return next(value for value in values if value is not None)
 
 
-def _vocab(keys: Fields) -> int:
-    stated = keys.integer("vocab_size", 1, MOST_WIDTH) or 1
+def _vocab(keys: Fields, family: Family) -> int:
+    stated = keys.integer("vocab_size", 1, MOST_WIDTH) or family.vocab or 1
     return keys.integer("padded_vocab_size", 1, MOST_WIDTH) or stated
 
 
 def _attention(keys: Fields, family: Family, hidden: int) -> Attention:
-    stated_heads = keys.integer("num_attention_heads", 1, MOST_WIDTH)
-    heads = stated_heads or keys.integer("num_key_value_heads", 1, MOST_WIDTH) or 1
+    stated = keys.integer("num_attention_heads", 1, MOST_WIDTH) or family.heads
+    heads = stated or keys.integer("num_key_value_heads", 1, MOST_WIDTH) or 1
     kv_heads = _kv_heads(keys, family, heads)
     if heads % kv_heads:
         raise keys.refuse("num_key_value_heads", f"a divisor of the {heads} attention heads")
@@ -232,9 +235,11 @@ def _norms(keys: Fields, family: Family, linear_bias: bool) -> Norms:
     return Norms(count, family.norm_bias or (linear_bias and keys.has("learned_positions")))
 
 
-def _mlp_size(keys: Fields, *, required: bool) -> int:
+def _mlp_size(keys: Fields, family: Family, hidden: int, *, required: bool) -> int:
     dense = keys.integer("intermediate_size_mlp", 1, MOST_WIDTH)
     stated = keys.integer("intermediate_size", 1, MOST_WIDTH)
+    if not (dense or stated) and family.inner_multiple:
+        return family.inner_multiple * hidden
     if not (dense or stated) and required:
         raise keys.refuse("intermediate_size", "the inner size of the MLP as a whole number")
     return dense or stated or 0
@@ -350,5 +355,7 @@ def _findings(keys: Fields, shape: ModelShape, architecture: str) -> list[Findin
         found.append(finding(Code.ARCHITECTURE_UNKNOWN, architecture=architecture))
     ignored = [key for key in keys.unread() if key not in NEUTRAL_KEYS]
     if ignored:
-        found.append(finding(Code.MODEL_KEYS_IGNORED, keys=", ".join(ignored[:40])))
+        found.append(
+            finding(Code.MODEL_KEYS_IGNORED, keys=", ".join(key[:40] for key in ignored[:40]))
+        )
     return found

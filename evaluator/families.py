@@ -31,7 +31,10 @@ class Family:
     mlp_bias: bool = False
     head_bias: bool = False
     head_dim: int | None = None
+    heads: int | None = None
     kv_heads: int | None = None
+    vocab: int | None = None
+    inner_multiple: int | None = None
     extra_positions: int | None = None
     windows: str = "stated"
     pattern: int = 6
@@ -46,7 +49,16 @@ PLAIN = Family()
 _QWEN2 = Family(qkv_bias=True, attention_bias_on_output=False, windows="opt_in")
 _QWEN3 = Family(qk_norm=QkNorm.HEAD, windows="opt_in")
 _GEMMA = Family(tied=True, head_dim=256)
-_GEMMA3 = replace(_GEMMA, norms_per_layer=4, qk_norm=QkNorm.HEAD, windows="pattern", pattern=6)
+_GEMMA3 = replace(
+    _GEMMA,
+    norms_per_layer=4,
+    qk_norm=QkNorm.HEAD,
+    windows="pattern",
+    pattern=6,
+    heads=8,
+    kv_heads=4,
+    vocab=262_208,
+)
 _BIASED = Family(qkv_bias=True, output_bias=True, norm_bias=True, gated=False, mlp_bias=True)
 _LEARNED = replace(_BIASED, tied=True, extra_positions=0)
 _COHERE = Family(tied=True, norms_per_layer=1)
@@ -91,15 +103,14 @@ FAMILIES: Mapping[str, Family] = {
         windows="alternate",
     ),
     "opt": replace(_LEARNED, extra_positions=2),
-    "gpt2": _LEARNED,
+    "gpt2": replace(_LEARNED, inner_multiple=4),
     "gptneox": _BIASED,
-    "gptbigcode": replace(_LEARNED, kv_heads=1),
+    "gptbigcode": replace(_LEARNED, kv_heads=1, inner_multiple=4),
     "starcoder2": replace(_BIASED, tied=True),
-    "falcon": Family(tied=True, norm_bias=True, gated=False, norms_per_layer=1),
+    "falcon": Family(tied=True, norm_bias=True, gated=False, norms_per_layer=1, inner_multiple=4),
     "cohere": _COHERE,
     "cohere2": replace(_COHERE, windows="pattern", pattern=4),
     "granite": PLAIN,
-    "olmo": Family(norms_per_layer=0),
     "olmo2": _OLMO2,
     "olmoe": _OLMO2,
     "internlm2": PLAIN,
@@ -107,8 +118,7 @@ FAMILIES: Mapping[str, Family] = {
     "mimo": replace(_QWEN2, attention_bias_on_output=False),
     "smollm3": Family(tied=True),
     "stablelm": Family(norm_bias=True),
-    "exaone": PLAIN,
-    "glm4moe": Family(attention_bias_on_output=False),
+    "glm4moe": Family(attention_bias_on_output=False, router_bias=True),
 }
 """Keyed by `family_key`. From the published configuration and modelling classes of each family
 in the transformers library; a family that is not listed is not computed."""

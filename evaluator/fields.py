@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
@@ -35,8 +34,14 @@ def shown(value: object) -> str:
         return f"an object of {len(value)} keys"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
-    text = f"{value:.6g}" if isinstance(value, int) and abs(value) > LARGEST else _repr(value)
+    text = _long_number(value) if isinstance(value, int) and abs(value) > LARGEST else _repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _long_number(value: int) -> str:
+    """Without a text of all its digits, which takes long and is refused by Python above 4300."""
+    sign = "-" if value < 0 else ""
+    return f"{sign}a number of about {round(value.bit_length() * 0.30103)} digits"
 
 
 def _repr(value: object) -> str:
@@ -94,7 +99,7 @@ class Fields:
         if value is None:
             return None
         plain = isinstance(value, int | float) and not isinstance(value, bool)
-        if not plain or not math.isfinite(value) or not low < value <= high:
+        if not plain or not low < value <= high:
             raise self.refuse(key, f"a number above {low:g}, at most {high:g}")
         return float(value)
 

@@ -31,6 +31,10 @@ from marketplace.accuracy.memory_rooms import predict_capacity, starts, stepped
 from marketplace.accuracy.summary import Outcome, Summary, summarise
 
 
+MALFORMED = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
+"""What a case with a field of the wrong kind raises: it is reported, and the others go on."""
+
+
 def score(path: Path) -> Summary:
     """Judges every case of a file or folder. Raises OSError where it cannot be opened."""
     outcomes, left_out, unreadable = [], [], []
@@ -42,6 +46,8 @@ def score(path: Path) -> Summary:
             outcomes.append(judge(case))
         except NotJudged:
             left_out.append(case.kind)
+        except MALFORMED as problem:
+            unreadable.append(f"{case.id}: {type(problem).__name__}: {problem}"[:200])
     return summarise("memory", outcomes, left_out, unreadable)
 
 

@@ -87,9 +87,19 @@ def _case(row: Mapping[str, Any]) -> Case:
         tolerance=row["tolerance"],
         **parts,
     )
-    if measured["unit"] != "bool" and not isinstance(case.value, int | float):
-        raise TypeError(f"measured.value is {case.value!r}, expected a number")
+    _check_value(case)
     return case
+
+
+def _check_value(case: Case) -> None:
+    unit, value = case.measured["unit"], case.value
+    if unit == "bool":
+        if not isinstance(value, bool):
+            raise TypeError(f"measured.value is {value!r}, expected true or false")
+    elif unit not in UNITS:
+        raise ValueError(f"measured.unit is {unit!r}, expected one of {', '.join(UNITS)}")
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise TypeError(f"measured.value is {value!r}, expected a number above 0")
 
 
 def shape_of(case: Case) -> ModelShape:

@@ -1,0 +1,260 @@
+"""Model shapes and the parameters that follow from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluator.configs import read_model
+from evaluator.fields import InvalidWorkload
+from evaluator.findings import Code
+from evaluator.models import preset, presets
+from evaluator.parameters import active_params, computed_params, total_params
+from evaluator.shapes import QkNorm
+
+LLAMA_8B: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+}
+HYBRID = {**LLAMA_8B, "model_type": "qwen3_next", "linear_num_value_heads": 32}
+
+
+@pytest.mark.parametrize(
+    ("slug", "published"),
+    [
+        ("llama-3.1-8b", 8_030_261_248),
+        ("llama-3.1-70b", 70_553_706_496),
+        ("llama-3.1-405b", 405_853_388_800),
+        ("llama-3.2-1b", 1_235_814_400),
+        ("qwen2.5-7b", 7_615_616_512),
+        ("qwen3-30b-a3b", 30_532_122_624),
+        ("mixtral-8x7b-v0.1", 46_702_792_704),
+        ("gpt-oss-120b", 116_829_156_672),
+        ("gemma-2-9b", 9_241_705_984),
+        ("phi-2", 2_779_683_840),
+        ("phi-3.5-moe", 41_873_153_344),
+        ("falcon-7b", 6_921_720_704),
+        ("opt-125m", 125_239_296),
+        ("deepseek-v3", 671_026_419_200),
+    ],
+)
+def test_a_preset_has_its_published_number_of_parameters(slug: str, published: int) -> None:
+    assert total_params(preset(slug)) == published
+
+
+@pytest.mark.parametrize(
+    ("slug", "billions"),
+    [
+        ("deepseek-v3", 37.6),
+        ("qwen3-235b-a22b", 22.2),
+        ("mixtral-8x7b-v0.1", 12.9),
+        ("llama-4-scout-17b-16e", 17.2),
+        ("llama-4-maverick-17b-128e", 17.2),
+    ],
+)
+def test_a_mixture_uses_its_published_share_for_a_token(slug: str, billions: float) -> None:
+    active = active_params(preset(slug))
+    assert active is not None
+    assert active / 1e9 == pytest.approx(billions, abs=0.06)
+
+
+def test_gpt_oss_counts_5_13_billion_active_without_its_embedding() -> None:
+    shape = preset("gpt-oss-120b")
+    assert (active_params(shape) or 0) - shape.vocab * shape.hidden == pytest.approx(
+        5.13e9, rel=0.002
+    )
+
+
+def test_a_dense_model_uses_all_of_its_parameters() -> None:
+    shape = preset("llama-3.1-8b")
+    assert active_params(shape) == total_params(shape)
+
+
+@pytest.mark.parametrize("slug", presets())
+def test_every_preset_can_be_computed_and_says_where_it_was_read(slug: str) -> None:
+    shape = preset(slug)
+    assert shape.computable
+    assert shape.dimensioned
+    assert shape.source
+    assert computed_params(shape)
+
+
+@pytest.mark.parametrize("slug", presets())
+def test_no_key_of_a_preset_is_ignored(slug: str) -> None:
+    assert read_model(presets()[slug].config)[1] == []
+
+
+def test_an_unknown_preset_names_its_nearest_neighbours() -> None:
+    with pytest.raises(InvalidWorkload, match=r"llama-3\.1-8b"):
+        preset("llama-3.1-8")
+
+
+@pytest.mark.shared
+def test_shapes_agree_with_the_reference_up_to_biases_that_it_leaves_out(shared: Path) -> None:
+    entries = json.loads((shared / "reference/model_configs.json").read_text("utf-8"))
+    del entries["_about"]
+    counts = {
+        name: (computed_params(read_model(entry)[0]), entry["total_params_computed"])
+        for name, entry in entries.items()
+        if entry["total_params_computed"]
+    }
+    assert len(counts) > 60
+    off = {name for name, (ours, theirs) in counts.items() if ours != theirs}
+    assert off <= {"MiMo-7B-Base", "Phi-2"}
+    assert all(ours == pytest.approx(theirs, rel=1e-4) for ours, theirs in counts.values())
+
+
+@pytest.mark.shared
+def test_what_cannot_be_computed_says_so(shared: Path) -> None:
+    entries = json.loads((shared / "reference/model_configs.json").read_text("utf-8"))
+    for name, entry in entries.items():
+        if name != "_about" and entry["total_params_computed"] is None:
+            shape, findings = read_model(entry)
+            assert computed_params(shape) is None, name
+            assert Code.ARCHITECTURE_UNKNOWN in {one.code for one in findings}, name
+
+
+def test_an_unknown_architecture_takes_the_count_that_is_given() -> None:
+    assert total_params(read_model(HYBRID)[0]) is None
+    assert total_params(read_model({**HYBRID, "total_params": 80_000_000_000})[0]) == 80 * 10**9
+
+
+def test_a_count_above_the_text_model_is_kept_as_further_modules() -> None:
+    shape, _ = read_model({**LLAMA_8B, "total_params": 9_000_000_000})
+    assert total_params(shape) == 9_000_000_000
+    assert computed_params(shape) == 8_030_261_248
+
+
+def test_nested_text_keys_outrank_outer_ones() -> None:
+    nested = {
+        "architectures": ["Gemma3ForConditionalGeneration"],
+        "hidden_size": 1,
+        "text_config": {**presets()["gemma-3-4b"].config},
+        "vision_config": {"hidden_size": 1152},
+    }
+    shape, findings = read_model(nested)
+    assert computed_params(shape) == computed_params(preset("gemma-3-4b"))
+    assert [one.code for one in findings] == [Code.MODEL_KEYS_IGNORED]
+    assert "vision_config" in findings[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("model_type", "tied", "qkv_bias", "norm"),
+    [
+        ("llama", False, False, QkNorm.NONE),
+        ("qwen2", False, True, QkNorm.NONE),
+        ("qwen3", False, False, QkNorm.HEAD),
+        ("gemma3_text", True, False, QkNorm.HEAD),
+        ("olmo2", False, False, QkNorm.FULL),
+    ],
+)
+def test_a_family_fills_in_what_its_config_leaves_out(
+    model_type: str, tied: bool, qkv_bias: bool, norm: QkNorm
+) -> None:
+    shape, _ = read_model({**LLAMA_8B, "model_type": model_type})
+    assert (shape.tied, shape.attention.qkv_bias, shape.attention.qk_norm) == (tied, qkv_bias, norm)
+
+
+def test_a_stated_key_outranks_the_family() -> None:
+    shape, _ = read_model({**LLAMA_8B, "model_type": "gemma", "tie_word_embeddings": False})
+    assert not shape.tied
+
+
+def test_a_class_name_is_as_good_as_a_model_type() -> None:
+    by_class = {**LLAMA_8B, "architectures": ["Qwen3MoeForCausalLM"]}
+    del by_class["model_type"]
+    assert read_model(by_class)[0].attention.qk_norm is QkNorm.HEAD
+
+
+def test_what_gemma_3_leaves_out_of_its_smallest_config_is_known() -> None:
+    published = {
+        "model_type": "gemma3_text",
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "num_hidden_layers": 34,
+        "sliding_window": 1024,
+    }
+    shape, findings = read_model(published)
+    assert (shape.attention.heads, shape.attention.kv_heads, shape.attention.head_dim) == (
+        8,
+        4,
+        256,
+    )
+    assert shape.vocab == 262_208
+    assert findings == []
+
+
+def test_gpt2_names_are_read() -> None:
+    gpt2 = {
+        "model_type": "gpt2",
+        "n_embd": 768,
+        "n_layer": 12,
+        "n_head": 12,
+        "n_inner": None,
+        "n_positions": 1024,
+        "vocab_size": 50257,
+    }
+    assert computed_params(read_model(gpt2)[0]) == 124_439_808
+
+
+@pytest.mark.parametrize(
+    ("slug", "layers", "tokens"),
+    [
+        ("gemma-3-27b", 52, 1024),
+        ("gemma-2-9b", 21, 4096),
+        ("gpt-oss-20b", 12, 128),
+        ("mistral-7b-v0.1", 32, 4096),
+        ("llama-4-scout-17b-16e", 36, 8192),
+    ],
+)
+def test_window_layers_follow_the_family(slug: str, layers: int, tokens: int) -> None:
+    window = preset(slug).window
+    assert window is not None
+    assert (window.layers, window.tokens) == (layers, tokens)
+
+
+def test_a_window_that_is_switched_off_is_none() -> None:
+    off = {**LLAMA_8B, "model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": False}
+    assert read_model(off)[0].window is None
+
+
+def test_interleaved_experts_leave_every_second_layer_dense() -> None:
+    experts = preset("llama-4-maverick-17b-128e").experts
+    assert experts is not None
+    assert experts.dense_layers == tuple(range(0, 48, 2))
+
+
+@pytest.mark.parametrize(
+    ("keys", "field"),
+    [
+        ({"num_hidden_layers": -1}, "model.num_hidden_layers"),
+        ({"num_hidden_layers": True}, "model.num_hidden_layers"),
+        ({"hidden_size": "４０９６"}, "model.hidden_size"),
+        ({"hidden_size": 4096.5}, "model.hidden_size"),
+        ({"num_key_value_heads": 5}, "model.num_key_value_heads"),
+        ({"num_attention_heads": 24, "num_key_value_heads": 8}, "model.num_attention_heads"),
+        ({"intermediate_size": None}, "model.intermediate_size"),
+        ({"total_params": 1e30}, "model.total_params"),
+        ({"kv_lora_rank": 512}, "model.qk_rope_head_dim"),
+        ({"layer_types": 7}, "model.layer_types"),
+        ({"layer_type_counts": {"full_attention": "many"}}, "full_attention"),
+        ({"num_experts": 8, "num_experts_per_tok": 9}, "model.num_experts_per_tok"),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_named(keys: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidWorkload) as refusal:
+        read_model({**LLAMA_8B, **keys})
+    assert field in str(refusal.value)
+
+
+def test_a_tokenizer_config_is_told_from_a_model_config() -> None:
+    with pytest.raises(InvalidWorkload, match="a tokenizer config"):
+        read_model({"tokenizer_class": "LlamaTokenizer", "model_max_length": 131072})
