@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from evaluator.findings import Code, Finding, finding
-from evaluator.gpus import UNREAD, Label, read_label, relatives_of
+from evaluator.gpus import Label, read_label, relatives_of
 from evaluator.units import GB, GIB, MIB
 from marketplace.catalog.adapters.gpu_info import GpuInfo, UnreadableGpuInfo, read_gpu_info
 from marketplace.catalog.vram import Figure, figures_of
@@ -99,7 +99,7 @@ def draft(row: Row) -> Draft:
         row=row,
         gpu_count=max(1, int(count)),
         fraction=f"{count.normalize():f}" if count < 1 else "",
-        model=_model(labels),
+        model=_model(names, labels),
         labels=labels,
         column_figure=_column_figure(info),
     )
@@ -182,12 +182,14 @@ def _column_figure(info: GpuInfo) -> Figure | None:
     return None
 
 
-def _model(labels: tuple[Label, ...]) -> str | None:
+def _model(names: tuple[str, ...], labels: tuple[Label, ...]) -> str | None:
     """The accelerator's name; a longer name of the same family elsewhere makes it precise.
 
     Some feeds cut "RTX_3060_Ti" and "H100_NVL" down and keep the full word in the instance type.
+    An accelerator's name that nothing is known of is not replaced by another column's.
     """
-    named = next((label.model for label in labels if label.model), None)
+    told = labels[:2] if any(name.strip() for name in names[:2]) else labels
+    named = next((label.model for label in told if label.model), None)
     if named is None:
         return None
     longer = [model for model in _models(labels) if model.startswith(f"{named} ")]
@@ -195,4 +197,4 @@ def _model(labels: tuple[Label, ...]) -> str | None:
 
 
 def _models(labels: tuple[Label, ...]) -> Iterator[str]:
-    return (label.model for label in labels if label is not UNREAD and label.model)
+    return (label.model for label in labels if label.model)
