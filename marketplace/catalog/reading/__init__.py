@@ -1,0 +1,1 @@
+"""Words of providers into values: money, rates, sizes, counts, links, places. Pure text in."""
