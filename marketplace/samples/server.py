@@ -11,6 +11,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from ipaddress import ip_address
+from socketserver import TCPServer
 from threading import Thread
 
 ROUTES = {
@@ -51,7 +52,7 @@ def serve_samples(host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
     """
     if not ip_address(host).is_loopback:
         raise NotLoopback(f"host: read {host}, expected a loopback address such as 127.0.0.1")
-    with ThreadingHTTPServer((host, port), _Handler) as server:
+    with _Server((host, port), _Handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:
@@ -70,6 +71,13 @@ def _documents() -> dict[str, _Document]:
         for address, name in ROUTES.items()
     }
     return {**found, "/robots.txt": _Document(ROBOTS, "text/plain; charset=utf-8")}
+
+
+class _Server(ThreadingHTTPServer):
+    def server_bind(self) -> None:
+        """Without the look-up of the host's name, which waits where no resolver answers."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
 
 class _Handler(BaseHTTPRequestHandler):
