@@ -31,11 +31,16 @@ class RankClass:
 
 def rank_classes(shape: ModelShape, plan: Plan) -> tuple[RankClass, ...]:
     """One class without pipelining; else the first, the heaviest middle, and the last stage."""
-    stages = [_stage(shape, plan, index) for index in range(plan.pp)]
+    stages = stages_of(shape, plan)
     if plan.pp == 1:
-        return tuple(stages)
+        return stages
     middle = sorted(stages[1:-1], key=lambda stage: (-_weight(shape, stage), stage.stage))[:1]
     return (stages[0], *middle, stages[-1])
+
+
+def stages_of(shape: ModelShape, plan: Plan) -> tuple[RankClass, ...]:
+    """Every pipeline stage in order."""
+    return tuple(_stage(shape, plan, index) for index in range(plan.pp))
 
 
 def _stage(shape: ModelShape, plan: Plan, index: int) -> RankClass:
