@@ -22,7 +22,7 @@ from marketplace.catalog.adapters.skypilot_rows import (
     words_of,
 )
 from marketplace.catalog.base import Entry
-from marketplace.catalog.link_claims import judge_link
+from marketplace.catalog.reading.links import UNREAD, LinkReading, judge_link
 from marketplace.catalog.vram import Resolved
 
 _LINK_WORD = re.compile(r"(?<![a-z])(?<!no[-_ ])nv(?P<what>link|switch)(?![a-z])", re.IGNORECASE)
@@ -45,7 +45,7 @@ def entry_of(draft: Draft, custom: Custom) -> Entry:
     memory = memory_of(draft, custom)
     if memory.impossible:
         raise RefusedRow(memory.impossible)
-    row, card, link = draft.row, _card(draft, memory), _link(draft)
+    row, card, claim = draft.row, _card(draft, memory), _link_claim(draft)
     quotes = tuple(_quotes(draft))
     return Entry(
         sku=row["InstanceType"].strip(),
@@ -58,7 +58,7 @@ def entry_of(draft: Draft, custom: Custom) -> Entry:
         vram_bytes_per_gpu=memory.bytes_per_gpu,
         vram_reported_bytes=memory.reported_bytes,
         form_factor=card.form_factor,
-        link=link,
+        link=claim.link,
         vcpus=whole(row, "vCPUs"),
         ram_bytes=byte_count(row, "MemoryGiB"),
         local_storage_bytes=byte_count(row, "StorageGiB"),
@@ -66,7 +66,7 @@ def entry_of(draft: Draft, custom: Custom) -> Entry:
         findings=(
             *memory.findings,
             *card.findings,
-            *judge_link(card.model, card.form_factor, link, draft.gpu_count),
+            *judge_link(claim, card.model, card.form_factor, draft.gpu_count),
             *_price_findings(quotes),
             *_share(draft),
             finding(Code.AVAILABILITY_UNKNOWN),
@@ -117,14 +117,15 @@ def _size_words(memory: Resolved) -> str:
     return f"{memory.bytes_per_gpu // GB} GB" if memory.bytes_per_gpu else "memory unknown"
 
 
-def _link(draft: Draft) -> LinkClass | None:
+def _link_claim(draft: Draft) -> LinkReading:
     """Only a link word counts, and only between several GPUs."""
     if draft.gpu_count < 2:
-        return None
+        return UNREAD
     columns = ("AcceleratorName", "InstanceType", "UpstreamCloudId")
     text = " ".join(draft.row.get(column, "") for column in columns)
-    found = {match["what"].lower() for match in _LINK_WORD.finditer(text)}
-    return _LINKS[max(found)] if found else None
+    found = {match["what"].lower(): match[0] for match in _LINK_WORD.finditer(text)}
+    strongest = max(found, default="")
+    return LinkReading(_LINKS[strongest], found[strongest]) if strongest else UNREAD
 
 
 def _quotes(draft: Draft) -> Iterator[Quote]:
