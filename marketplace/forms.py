@@ -57,7 +57,7 @@ class ListingFilter(FilterSet):  # type: ignore[misc]
         label="Link", choices=choices(LinkClass), null_label="unknown", empty_label="any"
     )
     max_price = NumberFilter(
-        method="at_most", label=f"Most {RANKED_CURRENCY} per hour", min_value=0, max_digits=12
+        method="at_most", label=f"Max {RANKED_CURRENCY}/hour", min_value=0, max_digits=12
     )
     gone = ChoiceFilter(
         method="with_gone",
@@ -87,18 +87,27 @@ class Demands(forms.Form):
     """What a visitor asks of every candidate, on top of the workload's own needs."""
 
     limit = forms.IntegerField(
-        label="Rows", min_value=1, max_value=MOST_ROWS, required=False, initial=ROWS
+        label="Rows",
+        min_value=1,
+        max_value=MOST_ROWS,
+        required=False,
+        widget=forms.NumberInput(attrs={"placeholder": ROWS}),
     )
     regions = forms.CharField(
-        label="Regions", required=False, max_length=300, help_text="Separated by commas."
+        label="Regions",
+        required=False,
+        max_length=300,
+        widget=forms.TextInput(attrs={"placeholder": "eu-north, us-east"}),
     )
     max_price = forms.DecimalField(
-        label="At most per hour", min_value=Decimal("0.0001"), max_digits=12, required=False,
-        help_text=f"{RANKED_CURRENCY}, all machines of the plan.",
-    )  # fmt: skip
+        label=f"Max {RANKED_CURRENCY}/hour",
+        min_value=Decimal("0.0001"),
+        max_digits=12,
+        required=False,
+    )
     gpu = forms.ChoiceField(label="GPU model", required=False)
     min_grade = forms.ChoiceField(
-        label="Evidence at least",
+        label="Least evidence",
         required=False,
         choices=[("", "any"), *((grade.word, grade.word) for grade in Grade if grade)],
     )

@@ -170,13 +170,17 @@ def _ticks(largest: float, scale: float) -> tuple[Mark, ...]:
 
 def _sentence(rank: RankBudget, fit: Fit) -> str:
     need = rank.bytes
-    parts = ", ".join(f"{c.name} {_gib(c.bytes.typical)}" for c in rank.components)
+    parts = ", ".join(f"{_plain(c.name)} {_gib(c.bytes.typical)}" for c in rank.components)
     usable = f"{_gib(fit.allowed_bytes)} usable" if fit.allowed_bytes else "usable memory unknown"
     return (
         f"{rank.rank}: {_gib(need.typical)} needed per GPU "
         f"({_gib(need.low)} to {_gib(need.high)}), {usable}: "
-        f"{fit.word.value.replace('_', ' ')}. {parts}."
+        f"{_plain(fit.word)}. {parts}."
     )
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _gib(byte_count: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Protocol
@@ -9,8 +10,8 @@ from urllib.parse import urlsplit
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
 from evaluator.budgets import Fit
 from evaluator.facts import Grade
@@ -26,6 +27,8 @@ LINKED_SCHEMES = frozenset({"http", "https"})
 
 AGES = ((60, 1, "s"), (3600, 60, "min"), (48 * 3600, 3600, "h"))
 """Below so many seconds, an age is counted in this many seconds, called so; above, in days."""
+
+CODE = re.compile("`([^`]+)`")
 
 TONES = {
     "good": ("ready", "fits", "proven", "pass", "fresh", "published", "unchanged", "available"),
@@ -150,6 +153,13 @@ def _span(seconds: float) -> str:
 def words(name: str | None) -> str:
     """An enum's value as people write it: "does not fit"."""
     return str(name or UNKNOWN).replace("_", " ")
+
+
+@register.filter
+def with_code(sentence: str) -> SafeString:
+    """A sentence whose `commands` between backticks are set as code; the rest stays text."""
+    marked = CODE.sub(r"<code>\1</code>", escape(sentence))
+    return mark_safe(marked)  # noqa: S308  # escaped before the one tag was put in
 
 
 @register.filter

@@ -22,11 +22,14 @@ class Chip:
 
 
 def chips_of(request: HttpRequest, form: forms.Form) -> list[Chip]:
-    """One chip for each filter of the address that the form could read."""
+    """One chip for each filter of the address that the form could read.
+
+    The workload is what is asked about, not a filter on it.
+    """
     return [
         Chip(f"{field.label}: {said(field, form.data.get(name, ''))}", without(request, name), name)
         for name, field in form.fields.items()
-        if form.cleaned_data.get(name) not in (None, "", [], ())
+        if name != "workload" and form.cleaned_data.get(name) not in (None, "")
     ]
 
 
