@@ -19,6 +19,7 @@ from evaluator.shapes import ModelShape
 from evaluator.units import GB, GIB, MIB
 
 UNITS = {"bytes": 1, "GiB": GIB, "GB": GB, "bytes_per_token": 1, "tokens": 1}
+TOLERANCE_WORDS = ("exact", "marginal_allowed", "lower_bound", "not_below")
 NOT_MODELLED = ("ep", "cp", "vpp", "etp")
 """Degrees of a plan that the evaluator has no word for yet."""
 
@@ -92,6 +93,9 @@ def _case(row: Mapping[str, Any]) -> Case:
 
 
 def _check_value(case: Case) -> None:
+    if not isinstance(case.tolerance, int | float) and case.tolerance not in TOLERANCE_WORDS:
+        expected = f"a number or one of {', '.join(TOLERANCE_WORDS)}"
+        raise ValueError(f"tolerance is {case.tolerance!r}, expected {expected}")
     unit, value = case.measured["unit"], case.value
     if unit == "bool":
         if not isinstance(value, bool):
