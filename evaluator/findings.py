@@ -54,6 +54,7 @@ class Code(Enum):
     TIERED_PRICE = "tiered_price"
     CURRENCY_AMBIGUOUS = "currency_ambiguous"
     CURRENCY_UNKNOWN = "currency_unknown"
+    UNIT_UNKNOWN = "unit_unknown"
     AMOUNT_AMBIGUOUS = "amount_ambiguous"
     VRAM_AMBIGUOUS = "vram_ambiguous"
     VRAM_UNKNOWN = "vram_unknown"
@@ -134,6 +135,9 @@ MEANINGS: Mapping[Code, Meaning] = {
     Code.TIERED_PRICE: _warn("The price changes with use: {words}."),
     Code.CURRENCY_AMBIGUOUS: _warn("The currency is not certain: {words}."),
     Code.CURRENCY_UNKNOWN: _warn("No currency is stated beside {amount}."),
+    Code.UNIT_UNKNOWN: _warn(
+        "{words} is not said to be per hour, month or other time.", "Ask what the rate covers."
+    ),
     Code.AMOUNT_AMBIGUOUS: _warn("{words} can be read as two different amounts."),
     Code.VRAM_AMBIGUOUS: _warn(
         "{words} may be memory per GPU or of the machine: this model exists in {sizes} GB.",
