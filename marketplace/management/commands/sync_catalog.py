@@ -64,8 +64,8 @@ def _named(names: list[str]) -> list[Source]:
         if not found:
             raise CommandError("No source is switched on.", returncode=NOTHING_MATCHES)
         return found
-    found = {source.pk: source for name in names for source in _meant(name)}
-    return sorted(found.values(), key=lambda source: source.key)
+    chosen = {source.pk: source for name in names for source in _meant(name)}
+    return sorted(chosen.values(), key=lambda source: source.key)
 
 
 def _meant(name: str) -> list[Source]:

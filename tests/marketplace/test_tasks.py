@@ -1,0 +1,155 @@
+"""The same work through every door: in-process, by beat, by real workers, and cut short."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from marketplace import outbox, tasks
+from marketplace.models import Listing, Source
+from tests.marketplace.installation import Installation
+from tests.marketplace.site import Site, page
+
+CSV = (
+    "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,Region\n"
+    "8xH100,H100,8.0,208.0,1800.0,,23.92,eu-north\n"
+)
+
+MAKE_SOURCE = """
+from marketplace import schedule
+from marketplace.models import Provider, Source
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+source = Source.objects.create(
+    provider=Provider.objects.create(slug="acme", name="Acme"), key="acme", kind="feed",
+    adapter="skypilot", url="{url}/vms.csv", bundled=True)
+schedule.keep_outbox_poller()
+"""
+
+STATE = """
+from marketplace.models import Listing, Outbox, SyncRun
+show(runs=list(SyncRun.objects.order_by("fence").values_list("outcome", flat=True)),
+     workers=list(SyncRun.objects.values_list("worker", flat=True)),
+     listings=Listing.objects.count(), waiting=Outbox.objects.filter(published_at=None).count())
+"""
+
+
+def test_the_task_does_what_the_function_does(source: Source) -> None:
+    tasks.sync_source(source.pk)
+    assert Listing.objects.count() == 3
+
+
+@pytest.fixture
+def eager() -> Iterator[None]:
+    before = tasks.app.conf.task_always_eager
+    tasks.app.conf.update(task_always_eager=True)
+    yield
+    tasks.app.conf.update(task_always_eager=before)
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_eager_message_runs_in_this_process(source: Source) -> None:
+    outbox.enqueue("sync_source", source.pk)
+    tasks.publish_outbox()
+    assert Listing.objects.count() == 3
+
+
+def test_beat_alone_keeps_an_embedded_catalog_in_step(embedded: Installation, site: Site) -> None:
+    site.answers["/vms.csv"] = page(CSV, "text/csv")
+    embedded = embedded.having(LINKPROOF_SAMPLE_URL=site.url)
+    embedded.python(
+        MAKE_SOURCE.format(url=site.url)
+        + """
+task = schedule.keep_in_step(source)
+task.interval, _ = IntervalSchedule.objects.get_or_create(every=1, period="seconds")
+task.save()
+show()
+"""
+    )
+    with embedded.celery("beat", "--max-interval", "1"):
+        said = embedded.wait_for(STATE, lambda said: len(said["runs"]) > 1)
+    assert said["runs"][:2] == ["published", "unchanged"]
+    assert said["listings"] == 1
+
+
+@pytest.mark.postgres
+@pytest.mark.redis
+def test_a_real_worker_publishes_what_a_request_left_behind(
+    services: Installation, site: Site
+) -> None:
+    site.answers["/vms.csv"] = page(CSV, "text/csv")
+    services = services.having(LINKPROOF_SAMPLE_URL=site.url)
+    services.python(
+        MAKE_SOURCE.format(url=site.url)
+        + "from marketplace import outbox; outbox.enqueue('sync_source', source.pk); show()"
+    )
+    with services.celery("worker", "--concurrency", "1"), services.celery("beat"):
+        said = services.wait_for(STATE, lambda said: "published" in said["runs"])
+    assert (said["listings"], said["waiting"]) == (1, 0)
+
+
+@pytest.mark.postgres
+@pytest.mark.redis
+def test_services_mode_starts_only_when_it_is_whole(services: Installation) -> None:
+    done = services.having(SECRET_KEY="", DJANGO_SETTINGS_MODULE="marketplace.settings").run(
+        "-m", "celery", "-A", "marketplace", "worker", check=False
+    )
+    assert done.returncode != 0
+    assert "linkproof.E001" in done.stderr
+
+
+KILLED = """
+import os, signal
+from marketplace.models import Listing, Price, Source, SyncRun
+from marketplace.sync import publishing, running
+from marketplace import sync
+def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)
+source = Source.objects.get()
+"""
+
+
+@pytest.fixture
+def half_done(embedded: Installation, site: Site) -> Installation:
+    """An installation that has synced once, and whose site then changed its price."""
+    site.answers["/vms.csv"] = page(CSV, "text/csv")
+    embedded = embedded.having(LINKPROOF_SAMPLE_URL=site.url)
+    embedded.python(
+        MAKE_SOURCE.format(url=site.url)
+        + "from marketplace import sync; show(outcome=sync.sync_source(source.pk).outcome)"
+    )
+    site.answers["/vms.csv"] = page(CSV.replace("23.92", "11.11"), "text/csv")
+    return embedded
+
+
+@pytest.mark.parametrize(
+    "where", ["publishing.hold_fence", "publishing._write_quarantined", "publishing.finish"]
+)
+def test_a_worker_killed_before_its_commit_leaves_the_state_before(
+    half_done: Installation, where: str
+) -> None:
+    killed = half_done.run(
+        "-c",
+        "import django; django.setup()" + KILLED + f"{where} = die\nsync.sync_source(source.pk)",
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    said = half_done.python(
+        """
+from datetime import timedelta
+from django.utils import timezone
+from marketplace import sync
+from marketplace.models import Price, Source, SyncRun
+def state():
+    return [str(row.amount.normalize()) for row in Price.objects.filter(superseded_at=None)]
+before, source = state(), Source.objects.get()
+busy = sync.sync_source(source.pk)
+again = sync.sync_source(source.pk, now=timezone.now() + timedelta(minutes=10))
+show(before=before, busy=busy, again=again.outcome, after=state(),
+     runs=list(SyncRun.objects.order_by("fence").values_list("outcome", flat=True)))
+"""
+    )
+    assert said["before"] == ["23.92"]
+    assert said["busy"] is None
+    assert (said["again"], said["after"]) == ("published", ["11.11"])
+    assert said["runs"] == ["published", "abandoned", "published"]
