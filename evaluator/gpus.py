@@ -84,6 +84,7 @@ def specs_of(model: str) -> tuple[GpuSpec, ...]:
     return tuple(spec for spec in specs() if spec.model == model)
 
 
+@cache
 def relatives_of(model: str) -> tuple[str, ...]:
     """Models that short names are confused with: H100 and H100 NVL, RTX 3060 and RTX 3060 Ti."""
     root = _root(model)

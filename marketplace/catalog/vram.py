@@ -13,20 +13,23 @@ from decimal import Decimal
 from enum import StrEnum
 
 from evaluator.findings import Code, Finding, finding
-from evaluator.gpus import SIZE_TOLERANCE, GpuSpec, Label, relatives_of, specs_of
+from evaluator.gpus import SIZE_TOLERANCE, Label, specs_of
 from evaluator.units import GB, GIB, MB, MIB, TB, TIB, gb
-
-SAME_SIZE = 0.02
-"""A machine-made figure this close to a published or driver-reported size counts as that size."""
+from marketplace.catalog.card_sizes import (
+    SAME_SIZE,
+    doubled_size,
+    host_bytes,
+    is_published,
+    label_bytes,
+    nearest_card,
+    sizes_of,
+)
 
 TOTAL_TOLERANCE = 0.04
 """A divided total has to be nearer than a stated size, or 8 x H100 with 600 GB would pass as 80."""
 
 LARGEST_MODIFICATION, SMALLEST_SHARE = 2 * (1 + SAME_SIZE), 1 / 16
 """One card may carry doubled memory or be a slice; beyond that the figure is no card's memory."""
-
-COHERENT_HOST_GB = {"GH200": (480, 240, 120)}
-"""LPDDR that is added to the GPU's own memory in marketing totals. It is host memory."""
 
 UNIT_BYTES = {
     "B": 1, "BYTES": 1, "MB": MB, "MIB": MIB, "G": GB, "GB": GB, "GIB": GIB, "TB": TB, "TIB": TIB,
@@ -74,9 +77,6 @@ class Resolved:
     @property
     def ambiguous(self) -> bool:
         return len(self.possible_bytes) > 1
-
-
-_Nearest = tuple[int, GpuSpec | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,44 +163,14 @@ def _read(
     model: str, figure: Figure, each_bytes: int, divided: bool, corrected: bool
 ) -> _Reading | None:
     tolerance = TOTAL_TOLERANCE if divided else SIZE_TOLERANCE
-    each_bytes, spec = _nearest(model, each_bytes, figure, tolerance)
+    each_bytes, spec = nearest_card(model, each_bytes, figure.marketing, tolerance)
     if spec is None:
         return None
     rounding = each_bytes * figure.rounding_bytes // max(figure.byte_count, 1)
     return _Reading(
         figure, each_bytes, spec.label_gb, spec.model == model, divided, corrected,
-        exact=_is_published(spec, each_bytes, figure.marketing, rounding),
+        exact=is_published(spec, each_bytes, figure.marketing, rounding),
     )  # fmt: skip
-
-
-def _nearest(model: str, each_bytes: int, figure: Figure, tolerance: float) -> _Nearest:
-    """The card of this model or of a relative whose size is nearest, and the bytes it explains."""
-    cards = [spec for name in (model, *relatives_of(model)) for spec in specs_of(name)]
-    for count in (each_bytes, *(each_bytes - lpddr for lpddr in _host_bytes(model))):
-        distance, place = min(
-            (_distance(spec, count, figure.marketing), place) for place, spec in enumerate(cards)
-        )
-        if distance <= (tolerance if count == each_bytes else SAME_SIZE):
-            return count, cards[place]
-    return each_bytes, None
-
-
-def _distance(spec: GpuSpec, byte_count: int, marketing: bool = False) -> float:
-    return min(abs(byte_count - size) / size for size in _sizes(spec, marketing))
-
-
-def _sizes(spec: GpuSpec, marketing: bool = False) -> list[int]:
-    """Label as GB and GiB and the driver's figure, which print may give as GiB called GB."""
-    mib = spec.driver_reported_mib
-    reported = [mib * MIB, *([mib * GB // 1024] if marketing else [])] if mib else []
-    return [spec.label_gb * GB, spec.label_gb * GIB, *reported]
-
-
-def _is_published(spec: GpuSpec, each_bytes: int, marketing: bool, rounding: int) -> bool:
-    """A printed label has to name the number; a machine-made figure only has to be near."""
-    if not marketing:
-        return _distance(spec, each_bytes) <= SAME_SIZE
-    return abs(each_bytes - spec.label_gb * GB) <= rounding + GB // 100
 
 
 def _agree(
@@ -233,7 +203,7 @@ def _doubled_sizes(
     """Two cards whose total was divided may as well be two modified cards of that size each."""
     figure = chosen.figure
     alone = len(readings) == 1 and chosen.divided and figure.scope is Scope.UNKNOWN
-    return {2 * chosen.size_gb} if alone and _is_doubled(model, figure.byte_count) else set()
+    return {2 * chosen.size_gb} if alone and doubled_size(model, figure.byte_count) else set()
 
 
 def _choose(readings: Sequence[Sequence[_Reading]], shared: set[int]) -> _Reading:
@@ -269,42 +239,17 @@ def _resolve_nonstandard(model: str, gpu_count: int | None, figures: Sequence[Fi
 
 def _may_be_modified(model: str, gpu_count: int | None, scope: Scope, each_bytes: int) -> bool:
     if gpu_count == 1 or scope is Scope.EACH:
-        sizes = [size for spec in specs_of(model) for size in _sizes(spec)]
+        sizes = [size for spec in specs_of(model) for size in sizes_of(spec)]
         return min(sizes) * SMALLEST_SHARE <= each_bytes <= max(sizes) * LARGEST_MODIFICATION
-    return _is_doubled(model, each_bytes)
-
-
-def _is_doubled(model: str, each_bytes: int) -> bool:
-    return _doubled_size(model, each_bytes) is not None
-
-
-def _doubled_size(model: str, each_bytes: int) -> int | None:
-    """Workshops double GDDR memory (RTX 4090 with 48 GB); stacked HBM cannot be changed."""
-    return next(
-        (
-            2 * spec.label_gb * GB
-            for spec in specs_of(model)
-            if spec.memory_type.startswith("GDDR")
-            for size in _sizes(spec)
-            if abs(each_bytes - 2 * size) <= 2 * size * SAME_SIZE
-        ),
-        None,
-    )
+    return doubled_size(model, each_bytes) is not None
 
 
 def _nonstandard(model: str, figure: Figure, each_bytes: int, corrected: bool) -> Resolved:
-    size = _doubled_size(model, each_bytes) or _rounded(each_bytes)
+    size = doubled_size(model, each_bytes) or label_bytes(each_bytes)
     findings = [finding(Code.VRAM_NONSTANDARD, words=figure.words, gpu_model=model)]
     if corrected:
         findings.append(finding(Code.VRAM_UNIT_CORRECTED, words=figure.words))
     return Resolved(size, each_bytes, (size,), tuple(findings))
-
-
-def _rounded(byte_count: int) -> int:
-    """Binary counts near a whole GiB get its number as GB, as labels do: 49140 MiB is "48 GB"."""
-    nearest = round(byte_count / GIB)
-    binary = byte_count % GB != 0 and abs(byte_count - nearest * GIB) <= byte_count * SAME_SIZE
-    return nearest * GB if binary and nearest else byte_count
 
 
 def _resolve_unlisted(gpu_count: int | None, figures: Sequence[Figure]) -> Resolved:
@@ -323,12 +268,8 @@ def _unknown(words: str) -> Resolved:
     return Resolved(findings=(finding(Code.VRAM_UNKNOWN, words=words),))
 
 
-def _host_bytes(model: str | None) -> list[int]:
-    return [size * GB for size in COHERENT_HOST_GB.get(model or "", ())]
-
-
 def _is_host(model: str | None, figure: Figure) -> bool:
-    return any(abs(figure.byte_count - size) <= size * SAME_SIZE for size in _host_bytes(model))
+    return any(abs(figure.byte_count - size) <= size * SAME_SIZE for size in host_bytes(model))
 
 
 def _words(figures: Iterable[Figure]) -> str:
