@@ -30,7 +30,6 @@ from marketplace.accuracy.memory_cases import (
 from marketplace.accuracy.memory_rooms import predict_capacity, starts, stepped
 from marketplace.accuracy.summary import Outcome, Summary, summarise
 
-
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 """What a case with a field of the wrong kind raises: it is reported, and the others go on."""
 
