@@ -139,7 +139,7 @@ class Workload:
     weights_format: str = "bf16"
     serving: ServingJob | None = None
     training: TrainingJob | None = None
-    pins: Mapping[str, int] = field(default_factory=dict)
+    pins: Mapping[str, int] = field(default_factory=dict, hash=False)
     budget_amount: Decimal | None = None
     budget_currency: str | None = None
     needs: Needs = field(default_factory=Needs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from math import ceil
 
 from evaluator.budgets import (
@@ -13,7 +14,7 @@ from evaluator.budgets import (
     MemoryBudget,
     RankBudget,
 )
-from evaluator.changes import Option, options
+from evaluator.changes import options
 from evaluator.findings import Code, Finding, finding
 from evaluator.formats import WeightFormat, weight_format
 from evaluator.jobs import Workload
@@ -112,18 +113,35 @@ def smallest_change(workload: Workload, plan: Plan, usable_bytes: int | None) ->
 
     The last one is always the memory that a GPU needs. Empty where it fits, or cannot be judged.
     """
-    memory = budget(workload, plan)
-    if fit(memory, usable_bytes).word is not FitWord.DOES_NOT_FIT or usable_bytes is None:
+    memory, steps = _memory_and_steps(workload, plan)
+    if usable_bytes is None or fit(memory, usable_bytes).word is not FitWord.DOES_NOT_FIT:
         return ()
-    admitted = (_first_that_fits(steps, usable_bytes) for steps in options(workload, plan))
+    admitted = (_first_that_fits(group, usable_bytes) for group in steps)
     return (*(change for change in admitted if change), _larger_gpu(memory))
 
 
-def _first_that_fits(steps: list[Option], usable_bytes: int) -> Change | None:
-    for step in steps:
-        if fit(budget(step.workload, step.plan), usable_bytes).word is not FitWord.DOES_NOT_FIT:
-            return step.change
-    return None
+Step = tuple[Change, MemoryBudget]
+
+
+@lru_cache(maxsize=1024)
+def _memory_and_steps(
+    workload: Workload, plan: Plan
+) -> tuple[MemoryBudget, tuple[tuple[Step, ...], ...]]:
+    """Budgets of a plan and of its changes: alike for every GPU, so worked out once for all."""
+    groups = tuple(
+        tuple((step.change, budget(step.workload, step.plan)) for step in group)
+        for group in options(workload, plan)
+    )
+    return budget(workload, plan), groups
+
+
+def _first_that_fits(steps: tuple[Step, ...], usable_bytes: int) -> Change | None:
+    admitted = (
+        change
+        for change, memory in steps
+        if fit(memory, usable_bytes).word is not FitWord.DOES_NOT_FIT
+    )
+    return next(admitted, None)
 
 
 def _larger_gpu(memory: MemoryBudget) -> Change:

@@ -20,6 +20,7 @@ from marketplace.accuracy.memory_cases import (
     Case,
     NotJudged,
     UnreadableCase,
+    cache_plan_of,
     format_of,
     plan_of,
     read_cases,
@@ -102,7 +103,7 @@ def _kv_per_token(case: Case) -> Range:
     shape, job = shape_of(case), serving_of(case)
     if not shape.dimensioned:
         raise NotJudged("layers or heads are not known")
-    plan = plan_of(case) if case.measured.get("scope") == "per_gpu" else Plan()
+    plan = cache_plan_of(case) if case.measured.get("scope") == "per_gpu" else Plan()
     split = case.plan.get("dcp") or 1
     each = max(bytes_per_token(shape, job, plan, rank) for rank in rank_classes(shape, plan))
     return exact(each / split)

@@ -10,7 +10,7 @@ from typing import Any
 
 from evaluator.configs import read_model
 from evaluator.fields import InvalidWorkload
-from evaluator.formats import WeightFormat, weight_format
+from evaluator.formats import KV_BYTES, WeightFormat, weight_format
 from evaluator.gpus import specs
 from evaluator.jobs import Lora, Precision, Recompute, ServingJob, Task, TrainingJob, Workload
 from evaluator.plans import Plan
@@ -138,14 +138,22 @@ def plan_of(case: Case) -> Plan:
     return Plan(tp=stated.get("tp") or 1, pp=stated.get("pp") or 1, dp=dp, shard=shard)
 
 
+def cache_plan_of(case: Case) -> Plan:
+    """Expert parallelism and data parallel attention do not touch the cache of one GPU."""
+    return Plan(tp=case.plan.get("tp") or 1, pp=case.plan.get("pp") or 1)
+
+
 def serving_of(case: Case) -> ServingJob:
     stated = case.workload
+    kv_dtype = stated.get("kv_dtype") or "bf16"
+    if kv_dtype not in KV_BYTES:
+        raise NotJudged(f"a cache of {kv_dtype}")
     longest = stated.get("max_model_len") or case.model.get("max_position_embeddings") or 1
     sequences = stated.get("max_num_seqs")
     return ServingJob(
         engine=stated.get("engine") or "",
         engine_version=stated.get("engine_version") or "",
-        kv_dtype=stated.get("kv_dtype") or "bf16",
+        kv_dtype=kv_dtype,
         input_tokens=longest,
         output_tokens=0,
         concurrency=1,
@@ -159,8 +167,9 @@ def serving_of(case: Case) -> ServingJob:
 
 def training_of(case: Case) -> TrainingJob:
     stated = case.workload
-    if stated.get("offload") or stated.get("recompute") == "offload":
-        raise NotJudged("offload to the host")
+    recompute = stated.get("recompute") or "none"
+    if stated.get("offload") or recompute not in list(Recompute):
+        raise NotJudged("offload to the host, or a recomputation that is not modelled")
     precision = stated.get("precision")
     return TrainingJob(
         optimizer=stated.get("optimizer") or "adamw",
@@ -168,7 +177,7 @@ def training_of(case: Case) -> TrainingJob:
         seq_len=stated.get("seq_len") or 1,
         micro_batch=stated.get("micro_batch") or 1,
         global_batch=stated.get("global_batch"),
-        recompute=Recompute(stated.get("recompute") or "none"),
+        recompute=Recompute(recompute),
         lora=_lora(stated["lora"]) if stated.get("lora") is not None else None,
         zero_stage=stated.get("zero_stage") or 3,
         fused_attention=stated.get("attention") != "unfused",

@@ -8,12 +8,12 @@ from evaluator.jobs import ServingJob
 from evaluator.kv_cache import bytes_per_token, sequence_bytes
 from evaluator.memory import budget
 from evaluator.partition import rank_classes
-from evaluator.plans import Plan
 from evaluator.ranges import Range, exact
 from evaluator.units import GIB
 from marketplace.accuracy.memory_cases import (
     Case,
     NotJudged,
+    cache_plan_of,
     plan_of,
     reported_bytes,
     serving_of,
@@ -93,15 +93,10 @@ def _needed(case: Case, tokens: int) -> float:
 
 
 def _per_token(case: Case) -> float:
-    shape, job, plan = shape_of(case), serving_of(case), _cache_plan(case)
+    shape, job, plan = shape_of(case), serving_of(case), cache_plan_of(case)
     if not shape.dimensioned:
         raise NotJudged("layers or heads are not known")
     return max(bytes_per_token(shape, job, plan, rank) for rank in rank_classes(shape, plan))
-
-
-def _cache_plan(case: Case) -> Plan:
-    """Expert parallelism does not touch the cache, so its degree may stand beside."""
-    return Plan(tp=case.plan.get("tp") or 1, pp=case.plan.get("pp") or 1)
 
 
 def starts(case: Case) -> tuple[bool, bool]:
@@ -116,6 +111,6 @@ def starts(case: Case) -> tuple[bool, bool]:
 
 def _one_sequence(case: Case, tokens: int) -> float:
     """vLLM refuses to start where one sequence of `max_model_len` does not fit."""
-    shape, job, plan = shape_of(case), serving_of(case), _cache_plan(case)
+    shape, job, plan = shape_of(case), serving_of(case), cache_plan_of(case)
     sizes = (sequence_bytes(shape, job, plan, rank, tokens) for rank in rank_classes(shape, plan))
     return max(sizes)
