@@ -98,7 +98,7 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     usual = ServingJob()
     fill = defaults.fill
     targets = keys.table("targets")
-    utilization = keys.number("memory_utilization", high=1.0)
+    utilization = keys.number("memory_utilization", low=0.01, high=1.0)
     job = ServingJob(
         engine=fill("engine", keys.text("engine"), usual.engine),
         engine_version=keys.text("engine_version") or "",

@@ -163,6 +163,7 @@ LOG_LEVEL = environment.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNIN
 LOGGING = logs.logging_config(LOG_LEVEL)
 logs.configure_structlog()
 
+LOGIN_URL = "admin:login"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
