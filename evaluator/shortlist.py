@@ -21,7 +21,7 @@ from evaluator.candidates import (
 from evaluator.economics import Terms, terms_of
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
-from evaluator.verdict import ORDER, MachineVerdict, PlanVerdict, judge
+from evaluator.verdict import ORDER, MachineVerdict, PlanVerdict, Status, judge_briefly
 from evaluator.workbook import Workbook
 
 __all__ = ["Candidate", "Offering", "Shortlist", "rank", "shortlist"]
@@ -62,8 +62,8 @@ def shortlist(
     `machines` holds the machine of every configuration. Raises KeyError where one is missing.
     """
     wanted = dict.fromkeys(offering.configuration for offering in offerings)
-    workbook = Workbook(workload)
-    verdicts = {key: judge(workload, machines[key], workbook=workbook) for key in wanted}
+    book = Workbook(workload)
+    verdicts = {key: judge_briefly(book, machines[key]) for key in wanted}
     return rank(workload, offerings, verdicts, limit, now)
 
 
@@ -150,8 +150,8 @@ def _order(one: Candidate) -> tuple[object, ...]:
 
 
 def _nearness(one: Candidate) -> tuple[object, ...]:
-    """What misses by fewest bytes first, then by the usual order."""
-    return (ORDER[one.status], one.plan.fit.missing_bytes, _order(one))
+    """What is known to miss by fewest bytes first; what cannot be judged comes last."""
+    return (one.status is Status.UNKNOWN, one.plan.fit.missing_bytes, _order(one))
 
 
 @dataclass(frozen=True, slots=True)

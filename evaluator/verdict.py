@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from evaluator.budgets import Change, Fit, FitWord
@@ -107,7 +107,7 @@ class MachineVerdict:
 
     @property
     def nearest(self) -> PlanVerdict | None:
-        """The plan that misses by least where none serves: unknown first, then fewest bytes."""
+        """The plan that misses by fewest bytes of those that do not serve; unknown comes last."""
         missing = [verdict for verdict in self.plans if not verdict.status.serves]
         return min(missing, key=_miss, default=None)
 
@@ -123,8 +123,8 @@ class MachineVerdict:
         return verdict.host if verdict else ()
 
 
-def _miss(verdict: PlanVerdict) -> tuple[int, int]:
-    return (ORDER[verdict.status], verdict.fit.missing_bytes)
+def _miss(verdict: PlanVerdict) -> tuple[bool, int]:
+    return (verdict.status is Status.UNKNOWN, verdict.fit.missing_bytes)
 
 
 def judge(
@@ -133,18 +133,29 @@ def judge(
     max_machines: int = MOST_MACHINES,
     workbook: Workbook | None = None,
 ) -> MachineVerdict:
-    """Every plan on a machine, narrowest first.
+    """Every plan on a machine, narrowest first, each rejected one with its smallest change.
 
     Several machines of a listing are tried only where one does not do and the job is a training;
-    then as few as serve. A `workbook` of the same workload saves the work shared by machines.
+    then as few as serve.
     """
     book = workbook or Workbook(workload)
+    verdict = judge_briefly(book, machine, max_machines)
+    return replace(verdict, plans=tuple(explained(book, plan) for plan in verdict.plans))
+
+
+def judge_briefly(
+    book: Workbook, machine: Machine, max_machines: int = MOST_MACHINES
+) -> MachineVerdict:
+    """As `judge`, with changes for the nearest miss and the single GPU only: what a list shows.
+
+    Finding changes takes longer than all the rest; the workbook serves many machines.
+    """
     plans: list[PlanVerdict] = []
     refused: list[Refusal] = []
     for space in _spaces(book, machine, max_machines, plans):
         plans += [_judge_plan(book, plan, machine) for plan in space.plans]
         refused += space.refused
-    return MachineVerdict(
+    verdict = MachineVerdict(
         configuration=machine.fingerprint(),
         gpu_model=machine.gpu_model.value or "",
         gpu_count=machine.gpu_count.value,
@@ -154,6 +165,30 @@ def judge(
         refused=tuple(refused),
         plans_judged=len(plans),
     )
+    shown = (verdict.single, verdict.nearest)
+    return replace(
+        verdict,
+        plans=tuple(explained(book, one) if one in shown else one for one in plans),
+    )
+
+
+def explained(book: Workbook, verdict: PlanVerdict) -> PlanVerdict:
+    """The verdict with the changes that would each admit it. Only memory has such changes."""
+    if verdict.fit.word is not FitWord.DOES_NOT_FIT or verdict.changes:
+        return verdict
+    changes = book.change(verdict.plan, verdict.usable_bytes)
+    if not changes:
+        return verdict
+    words = changes[0].words
+    findings = (_with_change(one, words) for one in verdict.findings)
+    reasons = (*verdict.reasons, f"The smallest change: {words}")
+    return replace(verdict, changes=changes, findings=tuple(findings), reasons=reasons)
+
+
+def _with_change(found: Finding, words: str) -> Finding:
+    if found.code is not Code.DOES_NOT_FIT:
+        return found
+    return finding(found.code, **{**dict(found.gaps), "change": words})
 
 
 def _spaces(
@@ -180,9 +215,8 @@ def _judge_plan(book: Workbook, plan: Plan, machine: Machine) -> PlanVerdict:
     usable = machine.usable_bytes_per_gpu.value
     fitted = book.fit(plan, usable)
     link = judge_link(plan, machine, book.traffic(plan))
-    weights = book.weights_bytes()
+    weights = book.weights_bytes
     host = host_items(book.workload, plan, machine, weights)
-    changes = book.change(plan, usable) if fitted.word is FitWord.DOES_NOT_FIT else ()
     rented = rentals_of(plan, machine.nodes) * machine.nodes * _countable_gpus(machine)
     return PlanVerdict(
         plan=plan,
@@ -193,20 +227,19 @@ def _judge_plan(book: Workbook, plan: Plan, machine: Machine) -> PlanVerdict:
         idle_gpus=rented - plan.gpus,
         host=host,
         findings=(
-            *_memory_findings(fitted, changes),
+            *_memory_findings(fitted),
             *book.budget(plan).findings,
             *link.findings,
             *_idle_findings(rented - plan.gpus, rented),
             *ram_finding(machine, weights),
             *host_findings(host),
         ),
-        reasons=_reasons(plan, fitted, link, host, changes),
-        changes=changes,
+        reasons=_reasons(plan, fitted, link, host),
         weakest=_weakest(plan, machine),
     )
 
 
-def _memory_findings(fitted: Fit, changes: Sequence[Change]) -> Iterator[Finding]:
+def _memory_findings(fitted: Fit) -> Iterator[Finding]:
     if fitted.word is FitWord.UNKNOWN or fitted.needed is None or fitted.allowed_bytes is None:
         return
     needed, usable = fitted.needed, size_words(fitted.allowed_bytes)
@@ -216,7 +249,7 @@ def _memory_findings(fitted: Fit, changes: Sequence[Change]) -> Iterator[Finding
             needed=size_words(needed.typical),
             rank=fitted.rank,
             usable=usable,
-            change=changes[0].words if changes else "",
+            change="",
         )
     if fitted.word is FitWord.TIGHT:
         typical, high = size_words(needed.typical), size_words(needed.high)
@@ -247,16 +280,11 @@ FIT_SENTENCES = {
 
 
 def _reasons(
-    plan: Plan,
-    fitted: Fit,
-    link: LinkVerdict,
-    host: Sequence[HostItem],
-    changes: Sequence[Change],
+    plan: Plan, fitted: Fit, link: LinkVerdict, host: Sequence[HostItem]
 ) -> tuple[str, ...]:
-    """Sentences in the order of the questions: memory, link, host, what would change it."""
+    """Sentences in the order of the questions: memory, link, host, place among the plans."""
     failed = (f"{item.name}: {item.reason}" for item in failures(host))
-    change = (f"The smallest change: {changes[0].words}",) if changes else ()
-    return (_fit_sentence(fitted), link.reason, *failed, *change, plan.reason)
+    return (_fit_sentence(fitted), link.reason, *failed, plan.reason)
 
 
 def _fit_sentence(fitted: Fit) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from evaluator.budgets import Change, Fit, MemoryBudget
 from evaluator.collectives import Traffic, traffic
@@ -55,6 +56,7 @@ class Workbook:
             self.changes[key] = smallest_change(self.workload, plan, usable_bytes)
         return self.changes[key]
 
+    @cached_property
     def weights_bytes(self) -> int | None:
         """Weights of the whole model as stored. None where its size is not known."""
         model, form = self.workload.model, weight_format(self.workload.weights_format)

@@ -16,7 +16,7 @@ from evaluator import __version__
 from evaluator.jobs import Workload
 from evaluator.reports import UnreadableReport, from_report, to_report
 from evaluator.shortlist import Shortlist, rank
-from evaluator.verdict import MachineVerdict, judge
+from evaluator.verdict import MachineVerdict, judge, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import models, outbox
@@ -104,7 +104,7 @@ def _judged(
     for start in range(0, len(configurations), CHUNK):
         chunk = configurations[start : start + CHUNK]
         yield {
-            listing.configuration: judge(workload, machine_of(listing), workbook=workbook)
+            listing.configuration: judge_briefly(workbook, machine_of(listing))
             for listing in _one_listing_each(chunk)
         }
 

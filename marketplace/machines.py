@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_datetime
 from evaluator.facts import UNKNOWN, Fact, Grade, RanBy, declared, strongest
 from evaluator.gpus import SIZE_TOLERANCE, GpuSpec, candidates, known_sizes_gb
 from evaluator.machine import Conflict, LinkClass, Machine, worst_usable_bytes
-from evaluator.units import GB
+from evaluator.units import GB, GIB
 from marketplace import models
 from marketplace.models import Listing
 
@@ -186,8 +186,8 @@ def _specs(listing: Listing, model: Fact[str], form_factor: Fact[str]) -> tuple[
 def _usable(held: _Held, specs: Iterable[GpuSpec]) -> Fact[int]:
     """What the driver reports on the smallest card that is meant, never the label of a known card.
 
-    A model of several sizes without a stated one is unknown. A size that no card of the model has
-    (a modified card, a slice) counts as it was stated.
+    A model of several sizes without a stated one is unknown. A size that no published card has (a
+    modified card, an unlisted model) counts 10^9 bytes per GB: no published card reports less.
     """
     stated = held.declared("vram_bytes_per_gpu")
     cards = tuple(specs)
@@ -195,15 +195,18 @@ def _usable(held: _Held, specs: Iterable[GpuSpec]) -> Fact[int]:
     if held.listing.gpu_fraction:
         whole = min((spec.label_gb * GB for spec in cards), default=0)
         return stated if (stated.value or whole) < SLICE_BELOW * whole else UNKNOWN
-    if not cards:
-        return UNKNOWN
-    sizes = known_sizes_gb(cards[0].model)
+    sizes = known_sizes_gb(cards[0].model) if cards else ()
     if stated.value is None:
         basis = held.declared("gpu_model")
         return _with_value(basis, worst if len(sizes) == 1 else None)
     if round(stated.value / GB) in sizes:
         return _with_value(stated, worst)
-    return replace(stated, caveat="No published size of this model: taken as stated.")
+    return replace(stated, value=_at_least(stated.value), caveat="No published size: a lower end.")
+
+
+def _at_least(stated_bytes: int) -> int:
+    """A size that was stated in GiB or MiB, as decimal GB; one stated in GB as it is."""
+    return stated_bytes if stated_bytes % GB == 0 else round(stated_bytes / GIB) * GB
 
 
 def _with_value(basis: Fact[Any], value: int | None) -> Fact[int]:

@@ -129,7 +129,8 @@ def machine_words(candidate: Candidate) -> str:
     offering, verdict = candidate.offering, candidate.machine
     count = "?" if verdict.gpu_count is None else verdict.gpu_count
     size = f"{verdict.nodes} × {count}" if verdict.nodes > 1 else f"{count}"
-    elsewhere = f" and {len(candidate.alike)} more places" if candidate.alike else ""
+    more = len(candidate.alike)
+    elsewhere = f" and {more} more place{'s' if more > 1 else ''}" if more else ""
     place = f"{offering.region or 'region unknown'}{elsewhere}"
     machine = f"{size} × {verdict.gpu_model or 'unknown GPU'}"
     return f"{machine}, {offering.provider}, {offering.title}, {place}"
