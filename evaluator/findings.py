@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import cache
 from string import Formatter
 from typing import Any
 
@@ -281,6 +282,7 @@ class Finding:
         return finding(Code(stored["code"]), **stored["gaps"])
 
 
+@cache
 def gaps_of(code: Code) -> frozenset[str]:
     """Names of the words that a code's sentence and remedy leave open."""
     texts = (code.meaning.sentence, code.meaning.remedy)

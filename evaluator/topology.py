@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evaluator.collectives import Traffic
 from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.links import (
@@ -67,27 +66,27 @@ class LinkVerdict:
     findings: tuple[Finding, ...] = ()
 
 
-def judge_link(plan: Plan, machine: Machine, needs: Sequence[Traffic]) -> LinkVerdict:
+def judge_link(plan: Plan, machine: Machine, need: str) -> LinkVerdict:
     """The word for a plan on a machine: the worst of its groups decides.
 
-    `needs` is the plan's traffic, for the need in numbers.
+    `need` is the plan's traffic in numbers and words, to stand beside the word.
     """
     parts = [_judge_demand(plan, demand, machine) for demand in demands_of(plan)]
     if not parts:
         return LinkVerdict(LinkWord.NOT_NEEDED, _no_need(plan), "nothing", Grade.BENCHMARKED)
-    return _worst(parts, needs)
+    return _worst(parts, need)
 
 
 def _no_need(plan: Plan) -> str:
     return "Replicas exchange nothing." if plan.replicas > 1 else "One GPU needs no link."
 
 
-def _worst(parts: Sequence[LinkVerdict], needs: Sequence[Traffic]) -> LinkVerdict:
+def _worst(parts: Sequence[LinkVerdict], need: str) -> LinkVerdict:
     worst = max(parts, key=lambda part: SEVERITY[part.word])
     return LinkVerdict(
         word=worst.word,
         reason=worst.reason,
-        need="; ".join(need.words for need in needs),
+        need=need,
         grade=min(part.grade for part in parts),
         settled_by=worst.settled_by,
         findings=tuple(dict.fromkeys(found for part in parts for found in part.findings)),

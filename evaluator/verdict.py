@@ -214,7 +214,7 @@ def _countable_gpus(machine: Machine) -> int:
 def _judge_plan(book: Workbook, plan: Plan, machine: Machine) -> PlanVerdict:
     usable = machine.usable_bytes_per_gpu.value
     fitted = book.fit(plan, usable)
-    link = judge_link(plan, machine, book.traffic(plan))
+    link = judge_link(plan, machine, book.need(plan))
     weights = book.weights_bytes
     host = host_items(book.workload, plan, machine, weights)
     rented = rentals_of(plan, machine.nodes) * machine.nodes * _countable_gpus(machine)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from evaluator.budgets import Change, Fit, MemoryBudget
-from evaluator.collectives import Traffic, traffic
+from evaluator.collectives import traffic
 from evaluator.formats import weight_format
 from evaluator.jobs import Workload
 from evaluator.memory import budget, fit, smallest_change
@@ -26,7 +26,7 @@ class Workbook:
     fits: dict[tuple[Plan, int | None], Fit] = field(default_factory=dict)
     changes: dict[tuple[Plan, int | None], tuple[Change, ...]] = field(default_factory=dict)
     spaces: dict[tuple[int, int], PlanSpace] = field(default_factory=dict)
-    needs: dict[Plan, tuple[Traffic, ...]] = field(default_factory=dict)
+    needs: dict[Plan, str] = field(default_factory=dict)
 
     def plans(self, gpus: int, machines: int) -> PlanSpace:
         key = (gpus, machines)
@@ -39,9 +39,11 @@ class Workbook:
             self.budgets[plan] = budget(self.workload, plan)
         return self.budgets[plan]
 
-    def traffic(self, plan: Plan) -> tuple[Traffic, ...]:
+    def need(self, plan: Plan) -> str:
+        """What the plan moves, in numbers and words."""
         if plan not in self.needs:
-            self.needs[plan] = traffic(self.workload, plan, trainable_params(self.workload))
+            moved = traffic(self.workload, plan, trainable_params(self.workload))
+            self.needs[plan] = "; ".join(one.words for one in moved)
         return self.needs[plan]
 
     def fit(self, plan: Plan, usable_bytes: int | None) -> Fit:
