@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from evaluator.budgets import Component
 from evaluator.jobs import Recompute, TrainingJob
-from evaluator.parameters import is_expert_layer
-from evaluator.partition import RankClass
+from evaluator.partition import RankClass, layer_groups
 from evaluator.plans import Plan
-from evaluator.ranges import Range
+from evaluator.ranges import Range, exact, total
 from evaluator.shapes import ModelShape
 
 SPREAD = Range(0.75, 1.0, 1.25)
@@ -26,10 +25,10 @@ LOGITS = Range(2, 8, 10)
 """Bytes per logit: 16-bit alone; with fp32 copy and 16-bit gradient; with fp32 gradient."""
 
 
-def layer_bytes_per_token(shape: ModelShape, job: TrainingJob, plan: Plan, index: int) -> Range:
+def layer_bytes_per_token(shape: ModelShape, job: TrainingJob, plan: Plan, routed: bool) -> Range:
     """Kept activations of one layer for one token, nothing computed twice."""
     if shape.gated:
-        low, typical, high = _gated(shape, plan, job, index)
+        low, typical, high = _gated(shape, plan, job, routed)
     else:
         low = typical = high = _plain(shape, plan, job)
     low, high = low * SPREAD.low, high * SPREAD.high
@@ -38,11 +37,11 @@ def layer_bytes_per_token(shape: ModelShape, job: TrainingJob, plan: Plan, index
 
 
 def _gated(
-    shape: ModelShape, plan: Plan, job: TrainingJob, index: int
+    shape: ModelShape, plan: Plan, job: TrainingJob, routed: bool
 ) -> tuple[float, float, float]:
     """formulas.md A4: 12 h + 4 k d + 6 to 8 f bytes, norms' inputs and outputs being 8 h of it."""
     keys = 4 * shape.attention.kv_heads * shape.attention.head_dim
-    inner = mlp_width(shape, index)
+    inner = mlp_width(shape, routed)
     divided = 4 * shape.hidden + keys
     norms = 8 * shape.hidden / (plan.tp if job.sequence_parallel else 1)
     low = norms + (divided + 6 * inner) / plan.tp
@@ -61,10 +60,10 @@ def _scores(shape: ModelShape, job: TrainingJob, plan: Plan) -> float:
     return SCORE_BYTES * shape.attention.heads * job.seq_len / plan.tp
 
 
-def mlp_width(shape: ModelShape, index: int) -> int:
+def mlp_width(shape: ModelShape, routed: bool) -> int:
     """Inner size that one token passes in a layer: all of its experts together."""
     experts = shape.experts
-    if experts is None or not is_expert_layer(shape, index):
+    if experts is None or not routed:
         return shape.mlp_size
     return experts.active * experts.size + experts.shared_size
 
@@ -87,13 +86,15 @@ def activations_component(
     tokens = job.micro_batch * job.seq_len
     held = in_flight(job, plan, rank)
     layers = [
-        layer_bytes_per_token(shape, job, plan, index)
-        for index in range(rank.first, rank.first + rank.layers)
+        (layer_bytes_per_token(shape, job, plan, group.routed), group.count)
+        for group in layer_groups(shape, rank)
     ]
+    each = total(layer.scaled(count) for layer, count in layers)
     if job.recompute is Recompute.FULL:
-        size = _recomputed(shape, job, plan, layers, held).scaled(tokens)
+        alive = max((layer for layer, _ in layers), key=lambda one: one.typical, default=exact(0))
+        size = (_inputs(shape, job, plan, rank.layers * held) + alive).scaled(tokens)
     else:
-        size = _sum(layers).scaled(tokens * held)
+        size = each.scaled(tokens * held)
     return Component(
         name="activations",
         bytes=size,
@@ -102,30 +103,18 @@ def activations_component(
             ("tokens per micro-batch", f"{tokens:,}"),
             ("layers on this rank", str(rank.layers)),
             ("micro-batches in flight", str(held)),
-            ("bytes per token and layer", f"{_sum(layers).typical / max(1, len(layers)):,.0f}"),
+            ("bytes per token and layer", f"{each.typical / max(1, rank.layers):,.0f}"),
             ("recompute", job.recompute.value),
         ),
         source="arXiv 2205.05198, Table 2 and section 4.2; gated block: formulas.md A4, ±25 %",
     )
 
 
-def _recomputed(
-    shape: ModelShape, job: TrainingJob, plan: Plan, layers: list[Range], held: int
-) -> Range:
-    """Inputs of every layer in 16 bits, and one layer alive."""
+def _inputs(shape: ModelShape, job: TrainingJob, plan: Plan, layers: int) -> Range:
+    """What full recomputation keeps of each layer for one token: its input in 16 bits."""
     share = plan.tp if job.sequence_parallel else 1
-    inputs = 2 * shape.hidden * len(layers) * held
-    alive = max(layers, key=lambda layer: layer.typical)
-    return Range(inputs / plan.tp, inputs / share, inputs) + alive
-
-
-def _sum(layers: list[Range]) -> Range:
-    """Sums each end on its own; `total` would build a range for every step."""
-    return Range(
-        sum(layer.low for layer in layers),
-        sum(layer.typical for layer in layers),
-        sum(layer.high for layer in layers),
-    )
+    inputs = 2 * shape.hidden * layers
+    return Range(inputs / plan.tp, inputs / share, inputs)
 
 
 def _formula(shape: ModelShape, job: TrainingJob) -> str:

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from evaluator.jobs import Lora
-from evaluator.parameters import is_expert_layer
-from evaluator.partition import RankClass
+from evaluator.partition import RankClass, layer_groups, stages_of
 from evaluator.plans import Plan
 from evaluator.shapes import ModelShape
 
 
 def adapter_params(shape: ModelShape, lora: Lora) -> int:
     """Adapter parameters of the whole model."""
-    return sum(_in_layer(shape, lora, index) for index in range(shape.layers))
+    return sum(_on_stage(shape, lora, stage) for stage in stages_of(shape, Plan()))
 
 
 def adapter_params_on(shape: ModelShape, lora: Lora, plan: Plan, rank: RankClass) -> float:
     """Adapter parameters of one stage. Under tensor parallelism one of the two factors is whole
     on every rank, so a rank holds about (1 + 1/t) / 2 of them."""
-    held = range(rank.first, rank.first + rank.layers)
-    return sum(_in_layer(shape, lora, index) for index in held) * (1 + 1 / plan.tp) / 2
+    return _on_stage(shape, lora, rank) * (1 + 1 / plan.tp) / 2
 
 
-def _in_layer(shape: ModelShape, lora: Lora, index: int) -> int:
-    return lora.rank * sum(_sides(shape, target, index) for target in lora.targets)
+def _on_stage(shape: ModelShape, lora: Lora, rank: RankClass) -> int:
+    groups = layer_groups(shape, rank)
+    return sum(_in_layer(shape, lora, group.routed) * group.count for group in groups)
 
 
-def _sides(shape: ModelShape, target: str, index: int) -> int:
+def _in_layer(shape: ModelShape, lora: Lora, routed: bool) -> int:
+    return lora.rank * sum(_sides(shape, target, routed) for target in lora.targets)
+
+
+def _sides(shape: ModelShape, target: str, routed: bool) -> int:
     """Inputs plus outputs of one target, summed over the experts of a layer."""
     if target in ("gate_proj", "up_proj", "down_proj"):
-        return _mlp_sides(shape, target, index)
+        return _mlp_sides(shape, target, routed)
     attention, hidden = shape.attention, shape.hidden
     queries = attention.heads * attention.head_dim
     keys = attention.kv_heads * attention.head_dim
@@ -36,11 +39,11 @@ def _sides(shape: ModelShape, target: str, index: int) -> int:
     return hidden + outputs[target]
 
 
-def _mlp_sides(shape: ModelShape, target: str, index: int) -> int:
+def _mlp_sides(shape: ModelShape, target: str, routed: bool) -> int:
     if target == "gate_proj" and not shape.gated:
         return 0
     experts = shape.experts
-    if experts is None or not is_expert_layer(shape, index):
+    if experts is None or not routed:
         return shape.hidden + shape.mlp_size
     shared = shape.hidden + experts.shared_size if experts.shared_size else 0
     return experts.count * (shape.hidden + experts.size) + shared

@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaluator.config_keys import ALIASES, NEUTRAL_KEYS
+from evaluator.config_layers import (
+    MOST_LAYERS,
+    MOST_WIDTH,
+    cached_layers,
+    read_experts,
+    read_window,
+    strange_layers,
+)
 from evaluator.families import FAMILIES, PLAIN, UNCOVERED_KEYS, Family, family_key
 from evaluator.fields import Fields, InvalidWorkload
 from evaluator.findings import Code, Finding, finding
-from evaluator.shapes import Attention, Experts, Latent, ModelShape, Norms, QkNorm, Window
+from evaluator.shapes import Attention, Experts, Latent, ModelShape, Norms, QkNorm
 
-MOST_LAYERS = 10_000
-MOST_WIDTH = 10**7
-MOST_EXPERTS = 10**5
 NEEDED_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-WINDOWED_LAYERS = ("sliding_attention", "chunked_attention")
-ATTENTION_LAYERS = ("full_attention", *WINDOWED_LAYERS)
 
 
 def read_model(
@@ -73,12 +76,10 @@ def _architecture(keys: Fields) -> str:
 
 def _uncovered(keys: Fields, family: Family) -> bool:
     """Layers of a kind that the formulas leave out, or too few keys to compute from."""
-    kinds, listed = _counts(keys), _listed(keys, "layer_types")
-    strange = not {str(item) for item in (*kinds, *listed)} <= set(ATTENTION_LAYERS)
     sized = {"num_attention_heads": family.heads, "vocab_size": family.vocab}
     missing = not all(keys.has(key) or sized.get(key) for key in NEEDED_KEYS)
     extra = any(keys.has(key) for key in UNCOVERED_KEYS)
-    return strange or extra or missing or keys.flag("is_encoder_decoder") is True
+    return strange_layers(keys) or extra or missing or keys.flag("is_encoder_decoder") is True
 
 
 def _shape(
@@ -87,7 +88,7 @@ def _shape(
     layers = keys.integer("num_hidden_layers", 1, MOST_LAYERS) or 1
     hidden = keys.integer("hidden_size", 1, MOST_WIDTH) or 1
     linear_bias = keys.flag("linear_bias") is True
-    experts = _experts(keys, family, layers)
+    experts = read_experts(keys, family, layers)
     return ModelShape(
         name=name,
         hidden=hidden,
@@ -105,11 +106,11 @@ def _shape(
         norms=_norms(keys, family, linear_bias),
         learned_positions=_positions(keys, family),
         experts=experts,
-        window=_window(keys, family, layers),
+        window=read_window(keys, family, layers),
         architecture=architecture,
         computable=computable,
         dimensioned=_dimensioned(keys, family),
-        cached_layers=_cached_layers(keys),
+        cached_layers=cached_layers(keys),
         given_params=keys.integer("total_params", 1),
         kept_16bit=_kept_modules(keys),
         checkpoint_format=_checkpoint_format(keys),
@@ -122,33 +123,6 @@ def _dimensioned(keys: Fields, family: Family) -> bool:
     stored = keys.has("num_key_value_heads") and keys.has("head_dim")
     heads = keys.has("num_attention_heads") or family.heads is not None
     return keys.has("num_hidden_layers") and (heads or stored)
-
-
-def _cached_layers(keys: Fields) -> int | None:
-    """Attention layers, where a config lists layers of several kinds."""
-    return _layers_of(keys, ATTENTION_LAYERS)
-
-
-def _layers_of(keys: Fields, kinds: tuple[str, ...]) -> int | None:
-    """How many layers are of these kinds; None where the config does not list them."""
-    listed, counts = _listed(keys, "layer_types"), _counts(keys)
-    if listed:
-        return sum(item in kinds for item in listed)
-    return sum(counts.get(kind, 0) for kind in kinds) if counts else None
-
-
-def _listed(keys: Fields, key: str) -> tuple[Any, ...]:
-    value = keys.raw(key)
-    if value is not None and not (isinstance(value, list | tuple) and len(value) <= MOST_LAYERS):
-        raise keys.refuse(key, f"a list of at most {MOST_LAYERS}")
-    return tuple(value or ())
-
-
-def _counts(keys: Fields) -> Mapping[str, int]:
-    table = keys.table("layer_type_counts")
-    if table is None:
-        return {}
-    return {key: table.integer(key, 0, MOST_LAYERS) or 0 for key in table.document}
 
 
 def _first(*values: bool | None) -> bool:
@@ -255,82 +229,6 @@ def _positions(keys: Fields, family: Family) -> int:
     if stated is not None or family.extra_positions is None:
         return stated or 0
     return longest + family.extra_positions
-
-
-def _experts(keys: Fields, family: Family, layers: int) -> Experts | None:
-    names = ("n_routed_experts", "num_local_experts", "num_experts")
-    counts = [keys.integer(name, 0, MOST_EXPERTS) for name in names]
-    count = next((value for value in counts if value), None)
-    if not count or count == 1:
-        return None
-    active = keys.integer("num_experts_per_tok", 1, count) or 1
-    size = keys.integer("moe_intermediate_size", 1, MOST_WIDTH) or keys.integer("intermediate_size")
-    if size is None:
-        raise keys.refuse("moe_intermediate_size", "the inner size of one expert")
-    return Experts(
-        count=count,
-        active=active,
-        size=size,
-        dense_layers=_dense_layers(keys, layers),
-        shared_size=_shared_size(keys, size),
-        shared_gate=family.shared_gate,
-        router_bias=family.router_bias,
-        bias=family.expert_bias,
-    )
-
-
-def _shared_size(keys: Fields, expert_size: int) -> int:
-    stated = keys.integer("shared_expert_intermediate_size", 0, MOST_WIDTH)
-    number = keys.integer("n_shared_experts", 0, MOST_EXPERTS)
-    if stated is not None:
-        return stated
-    if number is not None:
-        return number * expert_size
-    return expert_size if keys.has("intermediate_size_mlp") else 0
-
-
-def _dense_layers(keys: Fields, layers: int) -> tuple[int, ...]:
-    """Layers without experts: the first k, those between the steps, and those listed."""
-    first = keys.integer("first_k_dense_replace", 0, MOST_LAYERS) or 0
-    step = max(
-        keys.integer("interleave_moe_layer_step", 1, MOST_LAYERS) or 1,
-        keys.integer("decoder_sparse_step", 1, MOST_LAYERS) or 1,
-    )
-    frequency = keys.integer("moe_layer_freq", 1, MOST_LAYERS) or 1
-    listed = _listed(keys, "mlp_only_layers")
-    return tuple(
-        index
-        for index in range(layers)
-        if index < first or (index + 1) % step or index % frequency or index in listed
-    )
-
-
-def _window(keys: Fields, family: Family, layers: int) -> Window | None:
-    tokens = keys.integer("sliding_window", 1) or keys.integer("attention_chunk_size", 1)
-    opted = keys.flag("use_sliding_window")
-    count = _windowed_layers(keys, family, layers) if tokens and opted is not False else 0
-    return Window(min(count, layers), tokens) if tokens and count else None
-
-
-def _windowed_layers(keys: Fields, family: Family, layers: int) -> int:
-    listed = _layers_of(keys, WINDOWED_LAYERS)
-    stated = keys.integer("sliding_window_layers", 0, MOST_LAYERS)
-    if listed is not None:
-        return listed
-    return _by_rule(keys, family, layers) if stated is None else stated
-
-
-def _by_rule(keys: Fields, family: Family, layers: int) -> int:
-    pattern = keys.integer("sliding_window_pattern", 1, MOST_LAYERS) or family.pattern
-    first = keys.integer("max_window_layers", 0, MOST_LAYERS) or 0
-    opted = keys.flag("use_sliding_window") is True
-    return {
-        "all": layers,
-        "alternate": (layers + 1) // 2,
-        "pattern": layers - layers // pattern,
-        "chunked": layers - layers // pattern,
-        "opt_in": max(0, layers - first) if opted else 0,
-    }.get(family.windows, 0)
 
 
 def _checkpoint_format(keys: Fields) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from evaluator.parameters import (
     Part,
@@ -63,25 +64,57 @@ def _stage(shape: ModelShape, plan: Plan, index: int) -> RankClass:
 def _weight(shape: ModelShape, rank: RankClass) -> int:
     if not shape.computable:
         return rank.layers
-    return sum(part.params for _, part in layers_of(shape, rank))
+    return sum(held.part.params * held.count for held in layer_parts_of(shape, rank))
 
 
-def layers_of(shape: ModelShape, rank: RankClass) -> Iterator[tuple[int, Part]]:
-    """Every part of every layer of a stage, with the layer's index."""
+@dataclass(frozen=True, slots=True)
+class LayerGroup:
+    """`count` layers that hold the same; `index` is one of them."""
+
+    index: int
+    routed: bool
+    count: int
+
+
+@lru_cache(maxsize=4096)
+def layer_groups(shape: ModelShape, rank: RankClass) -> tuple[LayerGroup, ...]:
+    """The layers of a stage, those alike together: a budget needs two or three groups, not 100.
+
+    A layer that a quantised checkpoint names for itself is a group of its own.
+    """
+    named = {int(word) for name in shape.kept_16bit for word in name.split(".") if word.isdecimal()}
+    groups: dict[tuple[bool, int | None], list[int]] = {}
     for index in range(rank.first, rank.first + rank.layers):
-        for part in layer_parts(shape, is_expert_layer(shape, index)):
-            yield index, part
+        key = (is_expert_layer(shape, index), index if index in named else None)
+        groups.setdefault(key, []).append(index)
+    return tuple(LayerGroup(found[0], key[0], len(found)) for key, found in groups.items())
 
 
-def parts_of(shape: ModelShape, rank: RankClass) -> Iterator[tuple[int | None, Part]]:
-    """Every part that a stage holds; None is no layer. A tied head is a copy on the last stage."""
+@dataclass(frozen=True, slots=True)
+class HeldPart:
+    """`count` times the same part; `layer` is the index of one of its layers, None for the ends."""
+
+    part: Part
+    count: int = 1
+    layer: int | None = None
+
+
+def layer_parts_of(shape: ModelShape, rank: RankClass) -> Iterator[HeldPart]:
+    """The parts of the layers of a stage."""
+    for group in layer_groups(shape, rank):
+        for part in layer_parts(shape, group.routed):
+            yield HeldPart(part, group.count, group.index)
+
+
+def parts_of(shape: ModelShape, rank: RankClass) -> Iterator[HeldPart]:
+    """Every part that a stage holds. A tied head is a copy of the embedding on the last stage."""
     ends = embedding(shape) if rank.has_embedding else ()
     if rank.has_head:
         ends = (*ends, *head(shape))
     if shape.tied and rank.has_head and not rank.has_embedding:
         ends = (*ends, embedding(shape)[0])
-    yield from ((None, part) for part in ends)
-    yield from layers_of(shape, rank)
+    yield from map(HeldPart, ends)
+    yield from layer_parts_of(shape, rank)
 
 
 def local_params(part: Part, shape: ModelShape, tp: int) -> int:
@@ -99,14 +132,16 @@ def kv_heads_per_rank(kv_heads: int, tp: int) -> int:
     return -(-kv_heads // tp)
 
 
+@lru_cache(maxsize=4096)
 def params_on(shape: ModelShape, rank: RankClass, tp: int) -> int:
     """Parameters on one GPU of a rank class, before sharding over data-parallel ranks."""
-    return sum(local_params(part, shape, tp) for _, part in parts_of(shape, rank))
+    return sum(local_params(held.part, shape, tp) * held.count for held in parts_of(shape, rank))
 
 
 def largest_layer(shape: ModelShape, rank: RankClass, tp: int) -> int:
     """Parameters of the largest layer of a stage on one tensor-parallel rank."""
-    sizes: dict[int, int] = {}
-    for index, part in layers_of(shape, rank):
-        sizes[index] = sizes.get(index, 0) + local_params(part, shape, tp)
-    return max(sizes.values(), default=0)
+    sizes = (
+        sum(local_params(part, shape, tp) for part in layer_parts(shape, group.routed))
+        for group in layer_groups(shape, rank)
+    )
+    return max(sizes, default=0)

@@ -6,7 +6,6 @@ from evaluator.budgets import Component
 from evaluator.formats import WeightFormat
 from evaluator.jobs import ServingJob, Workload
 from evaluator.kv_cache import kv_component, sequences_per_replica
-from evaluator.parameters import is_expert_layer
 from evaluator.partition import RankClass
 from evaluator.plans import Plan
 from evaluator.ranges import Range
@@ -88,8 +87,7 @@ def _inner(shape: ModelShape) -> int:
     if experts is None:
         return shape.mlp_size
     routed = experts.active * experts.size + experts.shared_size
-    all_routed = all(is_expert_layer(shape, index) for index in range(shape.layers))
-    return routed if all_routed else max(routed, shape.mlp_size)
+    return max(routed, shape.mlp_size) if experts.dense_layers else routed
 
 
 def _engine_overhead(plan: Plan) -> Component:

@@ -37,9 +37,10 @@ def weights_on(
     if not shape.computable:
         return _uncovered(shape, form, plan)
     sizes: dict[tuple[Module, int, bool], int] = {}
-    for index, part in parts_of(shape, rank):
-        key = (part.module, part.padded_axis, keeps_16bit(shape, part.module, index))
-        sizes[key] = sizes.get(key, 0) + local_params(part, shape, plan.tp)
+    for held in parts_of(shape, rank):
+        part = held.part
+        key = (part.module, part.padded_axis, keeps_16bit(shape, part.module, held.layer))
+        sizes[key] = sizes.get(key, 0) + local_params(part, shape, plan.tp) * held.count
     spread = LOADED if loaded else exact(1)
     text = total(
         _bits(form, module, axis, kept, loaded).scaled(params / 8)

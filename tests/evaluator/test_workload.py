@@ -144,7 +144,7 @@ def test_an_unfamiliar_quantisation_has_to_be_named() -> None:
         ({"concurrency": True}, "concurrency: read True, expected a whole number"),
         ({"concurrency": 10**400}, "concurrency: read a number of about 400 digits"),
         ({"memory_utilization": float("nan")}, "memory_utilization: read nan"),
-        ({"memory_utilization": 1.5}, "expected a number above 0, at most 1"),
+        ({"memory_utilization": 1.5}, "expected a number above 0.01, at most 1"),
         ({"arrival_rate": 10**400}, "arrival_rate: read a number of about 400 digits"),
         ({"weights_format": "int3"}, "weights_format: read 'int3', expected one of bf16"),
         ({"kv_dtype": ["fp8"]}, "kv_dtype: read a list of 1"),

@@ -1,0 +1,125 @@
+"""Layers that differ from each other: experts, dense ones between them, windows, other kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evaluator.families import Family
+from evaluator.fields import Fields
+from evaluator.shapes import Experts, Window
+
+MOST_LAYERS = 10_000
+MOST_WIDTH = 10**7
+MOST_EXPERTS = 10**5
+WINDOWED_LAYERS = ("sliding_attention", "chunked_attention")
+ATTENTION_LAYERS = ("full_attention", *WINDOWED_LAYERS)
+
+
+def strange_layers(keys: Fields) -> bool:
+    """Whether the config lists layers of a kind that the formulas leave out."""
+    listed = (*_counts(keys), *_listed(keys, "layer_types"))
+    return not {str(item) for item in listed} <= set(ATTENTION_LAYERS)
+
+
+def cached_layers(keys: Fields) -> int | None:
+    """Attention layers, where a config lists layers of several kinds."""
+    return _layers_of(keys, ATTENTION_LAYERS)
+
+
+def _layers_of(keys: Fields, kinds: tuple[str, ...]) -> int | None:
+    """How many layers are of these kinds; None where the config does not list them."""
+    listed, counts = _listed(keys, "layer_types"), _counts(keys)
+    if listed:
+        return sum(item in kinds for item in listed)
+    return sum(counts.get(kind, 0) for kind in kinds) if counts else None
+
+
+def _listed(keys: Fields, key: str) -> tuple[Any, ...]:
+    value = keys.raw(key)
+    if value is not None and not (isinstance(value, list | tuple) and len(value) <= MOST_LAYERS):
+        raise keys.refuse(key, f"a list of at most {MOST_LAYERS}")
+    return tuple(value or ())
+
+
+def _counts(keys: Fields) -> Mapping[str, int]:
+    table = keys.table("layer_type_counts")
+    if table is None:
+        return {}
+    return {key: table.integer(key, 0, MOST_LAYERS) or 0 for key in table.document}
+
+
+def read_experts(keys: Fields, family: Family, layers: int) -> Experts | None:
+    names = ("n_routed_experts", "num_local_experts", "num_experts")
+    counts = [keys.integer(name, 0, MOST_EXPERTS) for name in names]
+    count = next((value for value in counts if value), None)
+    if not count or count == 1:
+        return None
+    active = keys.integer("num_experts_per_tok", 1, count) or 1
+    size = keys.integer("moe_intermediate_size", 1, MOST_WIDTH) or keys.integer("intermediate_size")
+    if size is None:
+        raise keys.refuse("moe_intermediate_size", "the inner size of one expert")
+    return Experts(
+        count=count,
+        active=active,
+        size=size,
+        dense_layers=_dense_layers(keys, layers),
+        shared_size=_shared_size(keys, size),
+        shared_gate=family.shared_gate,
+        router_bias=family.router_bias,
+        bias=family.expert_bias,
+    )
+
+
+def _shared_size(keys: Fields, expert_size: int) -> int:
+    stated = keys.integer("shared_expert_intermediate_size", 0, MOST_WIDTH)
+    number = keys.integer("n_shared_experts", 0, MOST_EXPERTS)
+    if stated is not None:
+        return stated
+    if number is not None:
+        return number * expert_size
+    return expert_size if keys.has("intermediate_size_mlp") else 0
+
+
+def _dense_layers(keys: Fields, layers: int) -> tuple[int, ...]:
+    """Layers without experts: the first k, those between the steps, and those listed."""
+    first = keys.integer("first_k_dense_replace", 0, MOST_LAYERS) or 0
+    step = max(
+        keys.integer("interleave_moe_layer_step", 1, MOST_LAYERS) or 1,
+        keys.integer("decoder_sparse_step", 1, MOST_LAYERS) or 1,
+    )
+    frequency = keys.integer("moe_layer_freq", 1, MOST_LAYERS) or 1
+    listed = _listed(keys, "mlp_only_layers")
+    return tuple(
+        index
+        for index in range(layers)
+        if index < first or (index + 1) % step or index % frequency or index in listed
+    )
+
+
+def read_window(keys: Fields, family: Family, layers: int) -> Window | None:
+    tokens = keys.integer("sliding_window", 1) or keys.integer("attention_chunk_size", 1)
+    opted = keys.flag("use_sliding_window")
+    count = _windowed_layers(keys, family, layers) if tokens and opted is not False else 0
+    return Window(min(count, layers), tokens) if tokens and count else None
+
+
+def _windowed_layers(keys: Fields, family: Family, layers: int) -> int:
+    listed = _layers_of(keys, WINDOWED_LAYERS)
+    stated = keys.integer("sliding_window_layers", 0, MOST_LAYERS)
+    if listed is not None:
+        return listed
+    return _by_rule(keys, family, layers) if stated is None else stated
+
+
+def _by_rule(keys: Fields, family: Family, layers: int) -> int:
+    pattern = keys.integer("sliding_window_pattern", 1, MOST_LAYERS) or family.pattern
+    first = keys.integer("max_window_layers", 0, MOST_LAYERS) or 0
+    opted = keys.flag("use_sliding_window") is True
+    return {
+        "all": layers,
+        "alternate": (layers + 1) // 2,
+        "pattern": layers - layers // pattern,
+        "chunked": layers - layers // pattern,
+        "opt_in": max(0, layers - first) if opted else 0,
+    }.get(family.windows, 0)
