@@ -175,7 +175,9 @@ def preset_names() -> list[tuple[str, str]]:
 def read_json(text: str) -> Any:
     """Strict JSON: no NaN, no key twice. Raises ValidationError with line and column."""
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        document = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        json.dumps(document, ensure_ascii=False).encode()  # half a character cannot be shown again
+        return document
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ValidationError(f"This is not JSON: {error.msg} at {place}.") from error

@@ -79,8 +79,12 @@ def _same_workload(request: HttpRequest) -> str:
 
 
 def best_of(result: Shortlist) -> Candidate | None:
-    """The answer: one GPU where one is enough, else the first ranked candidate that serves."""
-    return next((candidate for candidate in result.rows if candidate.status.serves), None)
+    """The answer: one GPU where one is enough, else the first candidate that serves.
+
+    A price that can be compared comes first: without one nobody can say what the answer costs.
+    """
+    serving = [one for one in (*result.rows, *result.unranked) if one.status.serves]
+    return min(serving, key=lambda one: not one.rate.ranked, default=None)
 
 
 def implied(workload: Workload, result: Shortlist) -> list[Chip]:

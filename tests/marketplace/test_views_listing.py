@@ -1,0 +1,166 @@
+"""One listing's page: every attribute with its grade, and every plan with its reason."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from marketplace.models import Fact, Listing, Source
+from tests.pages.catalog import make_listing, make_price, make_source
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def source() -> Source:
+    return make_source()
+
+
+@pytest.fixture
+def eight(source: Source) -> Listing:
+    return make_listing(source)
+
+
+def text(client: Client, address: str) -> str:
+    response = client.get(address)
+    assert response.status_code == 200
+    return " ".join(response.content.decode().split())
+
+
+def test_the_title_states_what_it_can_do(client: Client, eight: Listing) -> None:
+    page = text(client, eight.get_absolute_url())
+    assert "is ready for “Serve Llama 3.1 8B to 32 users” with one GPU" in page
+    assert "a snapshot of a catalog, not a reservation" in page
+
+
+def test_each_attribute_has_grade_source_time_and_words(client: Client, eight: Listing) -> None:
+    page = text(client, eight.get_absolute_url())
+    assert "nvswitch" in page
+    assert '<bdi class="words">NVSwitch fabric</bdi>' in page
+    assert "snapshot 000000000000 of https://ridge.example/gpus" in page
+    assert page.count("not stated") >= 8
+
+
+def test_a_measured_fact_outweighs_and_the_conflict_is_said(client: Client, eight: Listing) -> None:
+    Fact.objects.create(
+        listing=eight,
+        name="link",
+        value="pcie",
+        grade=2,
+        source="nvidia-smi topo -m",
+        ran_by="renter",
+        as_of=timezone.now(),
+    )
+    page = text(client, eight.get_absolute_url())
+    assert "judged by measured pcie, against declared nvswitch" in page
+    assert "#grade-measured" in page
+
+
+def test_the_checklist_is_counts_and_never_a_share(client: Client, eight: Listing) -> None:
+    page = text(client, eight.get_absolute_url())
+    assert "Host checklist: 4 pass, 0 fail, 4 unknown" in page
+    assert "%" not in page.partition("Host checklist")[2].partition("</table>")[0]
+
+
+def test_plans_that_do_not_serve_name_the_smallest_change(client: Client, eight: Listing) -> None:
+    page = text(client, f"{eight.get_absolute_url()}?workload=train-llama-70b")
+    assert "plans that do not serve" in page
+    assert "Smallest change:" in page
+
+
+def test_a_plan_in_the_address_is_the_one_that_is_drawn(client: Client, eight: Listing) -> None:
+    page = text(client, f"{eight.get_absolute_url()}?workload=serve-llama-8b&plan=tp2")
+    assert "Memory per GPU under TP 2" in page
+    assert "As table, with formulas and sources" in page
+    for odd in ("plan=nothing", "plan=%00", "workload=nothing"):
+        assert "under one GPU" in text(client, f"{eight.get_absolute_url()}?{odd}")
+
+
+def test_the_picture_says_in_words_what_it_shows(client: Client, eight: Listing) -> None:
+    page = text(client, eight.get_absolute_url())
+    assert '<desc id="memory-desc">every rank: ' in page
+    assert "GiB usable: fits." in page
+
+
+def test_a_machine_of_which_nothing_is_known_says_what_to_ask(
+    client: Client, source: Source
+) -> None:
+    bare = make_listing(
+        source,
+        "bare",
+        gpu_model=None,
+        gpu_count=None,
+        vram_bytes_per_gpu=None,
+        link=None,
+        form_factor=None,
+        amount=None,
+        vcpus=None,
+        ram_bytes=None,
+    )
+    page = text(client, bare.get_absolute_url())
+    assert "cannot be judged" in page
+    assert "nvidia-smi" in page
+    assert "No price is published." in page
+
+
+def test_prices_keep_their_history(client: Client, eight: Listing) -> None:
+    make_price(eight, Decimal("24.5"), superseded_at=timezone.now(), words="$24.50/hr")
+    page = text(client, eight.get_absolute_url())
+    assert "1 price in force, 1 earlier." in page
+    assert "$24.50/hr" in page
+
+
+def test_a_gone_listing_keeps_its_page_and_says_so(client: Client, source: Source) -> None:
+    gone = make_listing(source, "gone", gone_at=timezone.now())
+    assert "It left its catalog" in text(client, gone.get_absolute_url())
+
+
+HOSTILE = "\u202e</bdi><svg onload=alert(1)>{% include 'base.html' %}"
+
+
+def test_scraped_text_is_text_everywhere(client: Client, source: Source) -> None:
+    evil = make_listing(
+        source,
+        title=HOSTILE,
+        region=HOSTILE,
+        zone=HOSTILE,
+        inter_node=HOSTILE,
+        url="javascript:alert(1)",
+        words={"link": HOSTILE, HOSTILE: HOSTILE},
+        findings=[{"code": "price_from", "gaps": {"words": "`</code>" + HOSTILE + "`"}}],
+    )
+    page = client.get(evil.get_absolute_url()).content.decode()
+    assert "<svg onload" not in page
+    assert "{% include &#x27;base.html&#x27; %}" in page
+    assert 'href="javascript' not in page
+    assert "javascript:alert(1)" in page
+
+
+def test_a_listing_that_never_was_is_a_404_of_ours(client: Client) -> None:
+    for key in ("1", "9" * 40):
+        response = client.get(f"/listings/{key}/")
+        assert response.status_code == 404
+        assert "There is no such page." in response.content.decode()
+
+
+def test_queries_do_not_grow_with_prices_and_facts(client: Client, eight: Listing) -> None:
+    def count() -> int:
+        with CaptureQueriesContext(connection) as found:
+            client.get(eight.get_absolute_url())
+        return len(found)
+
+    few = count()
+    for number in range(20):
+        make_price(eight, Decimal(number + 1), superseded_at=timezone.now())
+    assert count() == few <= 8
+
+
+def test_htmx_gets_the_plans_alone(client: Client, eight: Listing) -> None:
+    part = client.get(eight.get_absolute_url(), headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in part
+    assert "What it can run" in part

@@ -1,0 +1,141 @@
+"""What anyone may see, what every answer carries, and that reading changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.pages.catalog import make_listing, make_source, set_aside
+
+pytestmark = pytest.mark.django_db
+
+PUBLIC = ["/", "/workloads/", "/listings/", "/status", "/healthz", "/readyz"]
+
+
+@pytest.fixture
+def pages() -> list[str]:
+    """Every public page, with one row behind each kind."""
+    source = make_source()
+    listing = make_listing(source)
+    row = set_aside(source.runs.get())
+    return [*PUBLIC, listing.get_absolute_url(), f"/status/runs/{row.run_id}/"]
+
+
+def own_routes() -> Iterator[URLPattern]:
+    for entry in get_resolver().url_patterns:
+        if isinstance(entry, URLPattern):
+            yield entry
+        else:
+            assert isinstance(entry, URLResolver)
+            assert str(entry.pattern) == "admin/"
+
+
+def test_only_routes_of_this_list_are_public() -> None:
+    opened = {
+        route.name for route in own_routes() if not getattr(route.callback, "login_required", True)
+    }
+    assert opened == {
+        "shortlist",
+        "workloads",
+        "listings",
+        "listing",
+        "status",
+        "quarantine",
+        "healthz",
+        "readyz",
+    }
+
+
+def test_every_other_route_sends_a_stranger_to_the_login(client: Client) -> None:
+    for address in ("/admin/", "/admin/marketplace/listing/", "/admin/auth/user/1/change/"):
+        response = client.get(address)
+        assert response.status_code == 302
+        assert response["Location"].startswith("/admin/login/")
+
+
+def test_public_pages_answer(client: Client, pages: list[str]) -> None:
+    assert {address: client.get(address).status_code for address in pages} == dict.fromkeys(
+        pages, 200
+    )
+
+
+@pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
+def test_pages_are_only_read(client: Client, pages: list[str], method: str) -> None:
+    for address in pages:
+        allowed = 422 if (address, method) == ("/workloads/", "post") else 405
+        assert getattr(client, method)(address).status_code == allowed
+
+
+def dump() -> dict[str, list[tuple[object, ...]]]:
+    with connection.cursor() as cursor:
+        found = {}
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}" ORDER BY 1')
+            found[table] = cursor.fetchall()
+    return found
+
+
+def test_reading_every_page_leaves_the_database_as_it_was(client: Client, pages: list[str]) -> None:
+    before = dump()
+    for address in pages:
+        client.get(address)
+        client.head(address)
+    assert dump() == before
+
+
+def test_every_page_carries_its_guards(client: Client, pages: list[str]) -> None:
+    for address in [*pages, "/nowhere"]:
+        headers = client.get(address).headers
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "same-origin"
+
+
+def test_no_page_holds_a_script_or_style_of_its_own(client: Client, pages: list[str]) -> None:
+    for address in pages:
+        page = client.get(address).content.decode()
+        assert " style=" not in page
+        assert "<style" not in page
+        assert page.count("<script") == page.count('<script src="/static/')
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/listings/../admin/x",
+        "/listings/%2e%2e/%2e%2e/etc/passwd",
+        "/static/../settings.py",
+        "/static/%2e%2e/%2e%2e/manage.py",
+        "//etc/passwd",
+        "/listings/1/extra",
+    ],
+)
+def test_a_path_that_climbs_leads_nowhere(client: Client, address: str) -> None:
+    assert client.get(address).status_code in (302, 404)
+
+
+def test_a_forged_host_is_refused(client: Client) -> None:
+    assert client.get("/", headers={"Host": "evil.example"}).status_code == 400
+    forged = client.get("/", headers={"X-Forwarded-Host": "evil.example"})
+    assert "evil.example" not in forged.content.decode()
+
+
+def test_a_fault_on_our_side_shows_a_page_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a secret in the message")
+
+    monkeypatch.setattr("marketplace.standings.standings", fail)
+    monkeypatch.setattr("marketplace.views.status.standings", fail)
+    response = Client(raise_request_exception=False).get("/status")
+    assert response.status_code == 500
+    page = response.content.decode()
+    assert "Something on our side went wrong." in page
+    assert "secret" not in page
