@@ -52,7 +52,8 @@ def parse_workload(document: Mapping[str, Any]) -> Workload:
     defaults = Defaults()
     task = Task(_required(keys.choice("task", list(Task)), keys, "task", ", ".join(Task)))
     model, findings = _model(keys)
-    weights_format = _weights_format(keys, model, defaults)
+    trained = task is not Task.SERVE and not keys.has("lora")
+    weights_format = _weights_format(keys, model, defaults, trained=trained)
     serving = read_serving(keys, defaults) if task is Task.SERVE else None
     training = None if serving else read_training(keys, defaults, weights_format)
     amount, currency = _budget(keys)
@@ -90,10 +91,13 @@ def _model(keys: Fields) -> tuple[ModelShape, list[Finding]]:
     return preset(slug), []
 
 
-def _weights_format(keys: Fields, model: ModelShape, defaults: Defaults) -> str:
+def _weights_format(keys: Fields, model: ModelShape, defaults: Defaults, *, trained: bool) -> str:
+    """The stated format, else the checkpoint's own; weights that are trained have 16 bits."""
     stated = keys.choice("weights_format", weight_format_names())
     if stated is not None:
         return stated
+    if trained:
+        return defaults.take("weights_format", "bf16", "the usual format of training")
     method = model.checkpoint_format
     if method and method not in MODULE_FORMATS:
         raise keys.refuse("weights_format", f"a format, as the checkpoint is quantised by {method}")

@@ -27,7 +27,7 @@ from evaluator.shapes import Attention, ModelShape, Norms
 from evaluator.states import sharded_bytes_per_param, trainable_params
 from evaluator.units import GB, GIB
 from evaluator.weights import weights_on
-from evaluator.workload import parse_workload, workload_presets
+from evaluator.workload import COMPONENTS, parse_workload, workload_presets
 
 ONE = Plan()
 G175 = ModelShape(
@@ -336,6 +336,12 @@ def test_every_component_shows_where_it_comes_from(slug: str) -> None:
 def test_a_pinned_component_outranks_its_estimate() -> None:
     pinned = serving(pins={"activations": 3 * GIB})
     assert part(pinned, ONE, "activations") == exact(3 * GIB)
+
+
+def test_every_name_that_can_be_pinned_is_a_component() -> None:
+    jobs = (serving(), training())
+    ranks = [rank for job in jobs for rank in budget(job, Plan(dp=2, shard=2)).ranks]
+    assert {part.name for rank in ranks for part in rank.components} == set(COMPONENTS)
 
 
 def test_replicas_share_the_requests() -> None:

@@ -174,6 +174,67 @@ def test_a_class_name_is_as_good_as_a_model_type() -> None:
     assert read_model(by_class)[0].attention.qk_norm is QkNorm.HEAD
 
 
+PUBLISHED: dict[str, tuple[int, dict[str, Any]]] = {
+    "StarCoder2 3B": (
+        3_030_371_328,
+        {"model_type": "starcoder2", "hidden_size": 3072, "intermediate_size": 12288}
+        | {"num_hidden_layers": 30, "num_attention_heads": 24, "num_key_value_heads": 2}
+        | {"vocab_size": 49152, "use_bias": True, "sliding_window": 4096},
+    ),
+    "StarCoder": (
+        15_517_456_384,
+        {"model_type": "gpt_bigcode", "n_embd": 6144, "n_layer": 40, "n_head": 48}
+        | {"n_inner": 24576, "n_positions": 8192, "vocab_size": 49152, "multi_query": True},
+    ),
+    "GPT-NeoX 20B": (
+        20_554_567_680,
+        {"model_type": "gpt_neox", "hidden_size": 6144, "intermediate_size": 24576}
+        | {"num_hidden_layers": 44, "num_attention_heads": 64, "vocab_size": 50432},
+    ),
+    "Command R": (
+        34_980_831_232,
+        {"model_type": "cohere", "hidden_size": 8192, "intermediate_size": 22528}
+        | {"num_hidden_layers": 40, "num_attention_heads": 64, "vocab_size": 256_000},
+    ),
+    "OLMoE 1B-7B": (
+        6_919_161_856,
+        {"model_type": "olmoe", "hidden_size": 2048, "intermediate_size": 1024}
+        | {"num_hidden_layers": 16, "num_attention_heads": 16, "vocab_size": 50304}
+        | {"num_experts": 64, "num_experts_per_tok": 8},
+    ),
+    "Qwen1.5-MoE A2.7B": (
+        14_315_784_192,
+        {"model_type": "qwen2_moe", "hidden_size": 2048, "intermediate_size": 5632}
+        | {"num_hidden_layers": 24, "num_attention_heads": 16, "vocab_size": 151_936}
+        | {"num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408}
+        | {"shared_expert_intermediate_size": 5632, "decoder_sparse_step": 1},
+    ),
+    "DeepSeek-V2": (
+        235_741_434_880,
+        {"model_type": "deepseek_v2", "hidden_size": 5120, "intermediate_size": 12288}
+        | {"num_hidden_layers": 60, "num_attention_heads": 128, "vocab_size": 102_400}
+        | {"n_routed_experts": 160, "n_shared_experts": 2, "num_experts_per_tok": 6}
+        | {"moe_intermediate_size": 1536, "first_k_dense_replace": 1, "kv_lora_rank": 512}
+        | {"q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64}
+        | {"v_head_dim": 128},
+    ),
+    "StableLM 2 1.6B": (
+        1_644_515_328,
+        {"model_type": "stablelm", "hidden_size": 2048, "intermediate_size": 5632}
+        | {"num_hidden_layers": 24, "num_attention_heads": 32, "vocab_size": 100_352}
+        | {"use_qkv_bias": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_pasted_config_gives_the_count_of_the_published_checkpoint(name: str) -> None:
+    published, config = PUBLISHED[name]
+    shape, findings = read_model(config)
+    assert computed_params(shape) == published
+    assert findings == []
+
+
 def test_what_gemma_3_leaves_out_of_its_smallest_config_is_known() -> None:
     published = {
         "model_type": "gemma3_text",

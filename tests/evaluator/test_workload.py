@@ -127,6 +127,10 @@ def test_a_quantised_checkpoint_sets_the_format() -> None:
     assert parse_workload(deepseek).weights_format == "fp8"
 
 
+def test_what_is_trained_has_16_bits_whatever_the_checkpoint_has() -> None:
+    assert parse_workload({"task": "train", "model": {"preset": "deepseek-v3"}}).training
+
+
 def test_an_unfamiliar_quantisation_has_to_be_named() -> None:
     config = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
     model = {**config, "intermediate_size": 128, "vocab_size": 100}
