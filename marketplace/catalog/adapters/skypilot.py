@@ -1,10 +1,10 @@
-"""The public SkyPilot catalog: one CSV file per provider, prices in USD per machine-hour.
+"""The public SkyPilot catalog: one CSV file per provider, one instance type and place per row.
 
-The feed documents one currency and one basis for all files ("Price: the price per hour in USD",
-of the whole instance), so both hold for a provider that bills in euros too: the amount is the
-feed's conversion, not the provider's own rate. Which rows are bids or floors the file does not
-say. Its memory column means four things and its GPU field has three notations (catalog.md,
-section 2); both are decided row by row, never by the provider's name.
+The feed's README calls Price the price of the resource, which is the whole instance; the SkyPilot
+tool shows it as US dollars per hour. No file names a currency, so both hold for every provider,
+one that bills in euros included: the amount is the feed's, not the provider's own rate. Nor does
+a file say which prices are bids or floors. Its memory column means four things and its GPU field
+has three notations (catalog.md, section 2); both are decided by the rows, never by the provider.
 """
 
 from __future__ import annotations
