@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from marketplace.accuracy import memory
+from marketplace.accuracy import catalog, memory
 from marketplace.accuracy.summary import Summary
 
 KINDS: Mapping[str, Callable[[Path], Summary]] = {
+    "catalog": catalog.score,
     "memory": memory.score,
 }
 

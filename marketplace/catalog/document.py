@@ -47,7 +47,8 @@ class Decoded:
 class Document:
     """`root` holds visible elements only; `scripts` the texts of JSON blocks, by type.
 
-    `hid_text` says that text which no visitor sees was taken out.
+    `hid_text` says that text which no visitor sees was taken out. `next_links` are the (rel, href)
+    of links that carry a relation, the head included. `dates` are those the page gives itself.
     """
 
     root: Element
@@ -55,7 +56,9 @@ class Document:
     replaced: int
     hid_text: bool
     whole: bool
-    base: str
+    next_links: tuple[tuple[str, str], ...] = ()
+    dates: tuple[str, ...] = ()
+    text_start: str = ""
 
 
 def decode(body: bytes, content_type: str = "") -> Decoded:
@@ -98,10 +101,26 @@ def read_document(body: bytes, content_type: str = "") -> Document:
     decoded = decode(body, content_type)
     root = _parse(decoded.text)
     scripts = tuple(_json_scripts(root))
-    base = next((element.get("href") or "" for element in root.iter("base")), "")
+    relations, dates = tuple(_relations(root)), tuple(_dates(root))
     whole = _is_whole(decoded.text)
     hid = _prune(root, _hidden_selectors(root))
-    return Document(root, scripts, decoded.replaced, hid, whole, base)
+    return Document(
+        root, scripts, decoded.replaced, hid, whole, relations, dates, decoded.text[:20_000]
+    )
+
+
+def _relations(root: Element) -> Iterator[tuple[str, str]]:
+    for element in root.iter("link", "a"):
+        if element.get("rel"):
+            yield element.get("rel"), element.get("href") or ""
+
+
+def _dates(root: Element) -> Iterator[str]:
+    """What `<meta>` names as the day of the last change."""
+    for element in root.iter("meta"):
+        name = (element.get("name") or element.get("property") or element.get("http-equiv") or "").lower()
+        if name in ("last-modified", "date", "dcterms.modified", "article:modified_time", "revised"):
+            yield element.get("content") or ""
 
 
 def _parse(text: str) -> Element:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from marketplace.catalog.adapters.page import PageAdapter
 from marketplace.catalog.adapters.skypilot import SkyPilotAdapter, has_listings
 from marketplace.catalog.base import Adapter
 
 Kind = Literal["page", "feed"]
 
 ADAPTERS: Mapping[str, Callable[[Mapping[str, Any]], Adapter]] = {
+    "page": lambda _profile: PageAdapter(),
     "skypilot": lambda _profile: SkyPilotAdapter(),
 }
 

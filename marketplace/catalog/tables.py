@@ -171,7 +171,8 @@ def _title(cells: tuple[Cell, ...]) -> str:
 
 def _is_transposed(rows: list[GridRow], heads: list[GridRow]) -> bool:
     """The first column names attributes and the columns are machines."""
-    if len(rows) < 2 or max(len(row.cells) for row in rows) < 2:
+    if len(rows) < 2 or max(len(row.cells) for row in rows) < 3:
+        # Two columns are the attributes of one machine: a card, read with what stands around it.
         return False
     down = [classify(row.cells[0].text) for row in rows if row.cells]
     across = [classify(label) for label in _labels(heads or rows[:1])[1:]]

@@ -184,7 +184,7 @@ def judge_link(
     elif link in (LinkClass.NVLINK_PAIRS, LinkClass.NVLINK_BRIDGE):
         if gpu_count != 2:
             yield finding(Code.LINK_PAIRS_ONLY)
-    elif link is LinkClass.NVLINK and _joins_pairs_at_most(kinds, form_factor):
+    elif link is LinkClass.NVLINK and not reading.reaches_all and _joins_pairs_at_most(kinds, form_factor):
         yield finding(Code.LINK_SCOPE_UNKNOWN)
 
 
