@@ -10,7 +10,7 @@ from evaluator.ranges import Range, exact, total
 from evaluator.shapes import ModelShape
 
 SPREAD = Range(0.75, 1.0, 1.25)
-"""Eager against compiled kernels move a Llama block by this much (formulas.md A4)."""
+"""Eager against compiled kernels move a Llama block by this much (seen, not derived)."""
 NORM_COPIES = 8
 """Bytes per token and hidden element of fp32 norm copies that some implementations keep."""
 FROZEN_LOW = 0.6
@@ -39,7 +39,7 @@ def layer_bytes_per_token(shape: ModelShape, job: TrainingJob, plan: Plan, route
 def _gated(
     shape: ModelShape, plan: Plan, job: TrainingJob, routed: bool
 ) -> tuple[float, float, float]:
-    """formulas.md A4: 12 h + 4 k d + 6 to 8 f bytes, norms' inputs and outputs being 8 h of it."""
+    """Tensors that a gated block keeps: 12 h + 4 k d + 6 to 8 f bytes, 8 h of it around norms."""
     keys = 4 * shape.attention.kv_heads * shape.attention.head_dim
     inner = mlp_width(shape, routed)
     divided = 4 * shape.hidden + keys
@@ -76,7 +76,7 @@ def micro_batches(job: TrainingJob, plan: Plan) -> int:
 
 
 def in_flight(job: TrainingJob, plan: Plan, rank: RankClass) -> int:
-    """Micro-batches whose activations a stage holds under 1F1B (formulas.md A5)."""
+    """Micro-batches whose activations a stage holds under 1F1B (arXiv 2205.05198, 4.2.3)."""
     return min(micro_batches(job, plan), plan.pp - rank.stage)
 
 
@@ -106,7 +106,7 @@ def activations_component(
             ("bytes per token and layer", f"{each.typical / max(1, rank.layers):,.0f}"),
             ("recompute", job.recompute.value),
         ),
-        source="arXiv 2205.05198, Table 2 and section 4.2; gated block: formulas.md A4, ±25 %",
+        source="arXiv 2205.05198, Table 2 and section 4.2; gated block: its kept tensors, ±25 %",
     )
 
 
@@ -138,5 +138,5 @@ def logits_component(shape: ModelShape, job: TrainingJob, plan: Plan) -> Compone
             ("vocabulary", f"{shape.vocab:,}"),
             ("tp", str(plan.tp)),
         ),
-        source="formulas.md A6",
+        source="tensors of a cross-entropy loss; fused and chunked losses keep less",
     )

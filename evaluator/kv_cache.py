@@ -19,7 +19,7 @@ WHOLE_HEAD_SIZES = (64, 128, 256)
 
 
 def layer_token_bytes(shape: ModelShape, job: ServingJob, plan: Plan) -> float:
-    """Bytes that one layer stores for one token on one GPU (memory.md section 3)."""
+    """Bytes that one layer stores for one token on one GPU: keys and values, or the latent."""
     attention, element = shape.attention, KV_BYTES[job.kv_dtype]
     if attention.latent is None:
         heads = kv_heads_per_rank(attention.kv_heads, plan.tp)

@@ -15,7 +15,7 @@ from evaluator.weights import weights_component
 
 SAMPLER_BYTES = 38.5
 """Bytes per sequence and vocabulary entry of the sampler's buffers: an empirical fit to logged
-profile peaks of vLLM (memory.md section 4)."""
+profile peaks of vLLM (llm-d-planner's empirical results)."""
 PREFILL_BYTES = 6
 """Bytes per token of a step and element of (inner size + hidden): the second empirical fit."""
 PREFILL_TOKENS = Range(2048, 8192, 8192)
@@ -62,7 +62,7 @@ def _activation_peak(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankC
             ("vocabulary", f"{shape.vocab:,}"),
             ("tp", str(plan.tp)),
         ),
-        source="two empirical fits to logged profile peaks (memory.md section 4)",
+        source="two empirical fits to logged profile peaks: llm-d-planner, vllm#10511",
     )
 
 
@@ -97,7 +97,7 @@ def _engine_overhead(plan: Plan) -> Component:
         bytes=WITH_COMMUNICATORS if joined else ALONE,
         formula="CUDA context, libraries and, on several GPUs, communicators",
         inputs=(("GPUs of one replica", str(plan.tp * plan.pp)),),
-        source="logs: 0.03 to 1.79 GiB on one GPU, 0.54 to 3.58 at tp 2 (memory.md section 4)",
+        source="logs: 0.03 to 1.79 GiB alone, 0.54 to 3.58 at tp 2 (llm-d-planner, vllm#10511)",
     )
 
 
@@ -106,5 +106,5 @@ def _cuda_graphs() -> Component:
         name="cuda_graphs",
         bytes=GRAPHS,
         formula="captured decode graphs",
-        source="logs: 0.09 to 1.03 GiB (memory.md section 4)",
+        source="vLLM logs: 0.09 to 1.03 GiB (llm-d-planner)",
     )

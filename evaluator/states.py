@@ -29,7 +29,7 @@ def trainable_params(workload: Workload) -> int | None:
 
 
 def sharded_bytes_per_param(precision: Precision, zero_stage: int, ranks: int) -> float:
-    """Bytes per trained parameter when `ranks` share the states (formulas.md A2)."""
+    """Bytes per trained parameter when `ranks` share them (ZeRO, arXiv 1910.02054, section 5)."""
     shares = (
         (precision.param_bytes, 3),
         (precision.grad_bytes, 2),
@@ -102,6 +102,22 @@ def _lora_states(
     )
 
 
+def buckets_component(
+    workload: Workload, job: TrainingJob, plan: Plan, rank: RankClass
+) -> Component | None:
+    """A second copy of the gradients in buckets, where replicas reduce whole gradients."""
+    if plan.dp == 1 or plan.shard > 1 or job.lora:
+        return None
+    size = local_count(workload.model, plan, rank) * job.precision.grad_bytes
+    return Component(
+        name="gradient_buckets",
+        bytes=Range(0, 0, size),
+        formula="0 where gradients are views of the buckets, else the size of the gradients",
+        inputs=(("data parallel ranks", str(plan.dp)),),
+        source="PyTorch DistributedDataParallel, gradient_as_bucket_view",
+    )
+
+
 def gathered_component(
     workload: Workload, job: TrainingJob, form: WeightFormat, plan: Plan, rank: RankClass
 ) -> Component | None:
@@ -118,7 +134,7 @@ def gathered_component(
         bytes=Range(layer, 2 * layer, max(4 * layer, 2 * layer + 2 * table)),
         formula="current and next layer in 16 bits; at most with their gradients or the embedding",
         inputs=(("bytes of the largest layer", f"{layer:,}"), ("shard ranks", str(plan.shard))),
-        source="ZeRO-3 and FSDP gather one layer ahead (formulas.md A2)",
+        source="ZeRO-3 and FSDP hold the current and the prefetched layer whole",
     )
 
 

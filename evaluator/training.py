@@ -9,7 +9,7 @@ from evaluator.jobs import TrainingJob, Workload
 from evaluator.partition import RankClass
 from evaluator.plans import Plan
 from evaluator.ranges import Range, total
-from evaluator.states import gathered_component, states_component
+from evaluator.states import buckets_component, gathered_component, states_component
 from evaluator.units import GIB
 
 RESERVE = Range(1.0 * GIB, 2.5 * GIB, 5.0 * GIB)
@@ -19,11 +19,14 @@ FRAGMENTED_HIGH = 0.05
 def training_components(
     workload: Workload, job: TrainingJob, form: WeightFormat, plan: Plan, rank: RankClass
 ) -> tuple[Component, ...]:
-    """States, gathered layers, activations, logits on the last stage, fixed overhead."""
-    gathered = gathered_component(workload, job, form, plan, rank)
+    """States, gathered layers or buckets, activations, logits on the last stage, overhead."""
+    optional = (
+        gathered_component(workload, job, form, plan, rank),
+        buckets_component(workload, job, plan, rank),
+    )
     parts = [
         states_component(workload, job, form, plan, rank),
-        *([gathered] if gathered else []),
+        *(part for part in optional if part),
         activations_component(workload.model, job, plan, rank),
         *([logits_component(workload.model, job, plan)] if rank.has_head else []),
     ]
@@ -31,11 +34,11 @@ def training_components(
 
 
 def _overhead(parts: list[Component]) -> Component:
-    """CUDA context, communicators, buckets, fragmentation (formulas.md A7)."""
+    """CUDA context, communicators, fragmentation."""
     others = total(part.bytes for part in parts)
     return Component(
         name="overhead",
         bytes=Range(RESERVE.low, RESERVE.typical, RESERVE.high + FRAGMENTED_HIGH * others.high),
         formula="1.0 to 5.0 GiB, typically 2.5, and up to 5 % of the rest",
-        source="formulas.md A7: context 0.3 to 2 GiB, communicators up to 1.5, fragmentation",
+        source="ml-engineering: context 0.3 to 2 GiB, communicators to 1.5, fragmentation 2 to 10 %",
     )

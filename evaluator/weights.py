@@ -15,11 +15,11 @@ MATRICES = (Module.ATTENTION, Module.MLP, Module.EXPERT)
 
 EXPERT_PADDING = 256
 """MXFP4 kernels round the inner size of an expert up to this; inferred from two loaded models
-(memory.md section 2), so the range below reaches from no padding to a repacked layout."""
+(64.4 and 13.5 GiB, llm-d-planner), so the range reaches from no padding to a repacked layout."""
 REPACKED = 1.025
 LOADED = Range(0.998, 1.0, 1.025)
 """What engines log against the computed size: up to 0.2 % above on one GPU, 0.6 to 1.8 % with
-tensor parallelism, at most 2.4 % (memory.md section 2), and rounding of the log below."""
+tensor parallelism, at most 2.4 % (public logs), and rounding of the log below."""
 UNCOVERED_SPREAD = Range(0.97, 1.0, 1.08)
 """An architecture whose parts are not known: how much of it a format leaves in 16 bits, and how
 evenly ranks share it, are guesses."""

@@ -30,6 +30,7 @@ COMPONENTS = (
     "cuda_graphs",
     "model_states",
     "gathered_layers",
+    "gradient_buckets",
     "logits",
     "overhead",
 )

@@ -230,6 +230,11 @@ def test_full_sharding_gathers_whole_layers_again() -> None:
     assert gathered.high > 2 * 1.05 * GB
 
 
+def test_plain_data_parallel_may_keep_its_gradients_twice() -> None:
+    buckets = part(training(), Plan(dp=8), "gradient_buckets")
+    assert (buckets.typical, buckets.high) == (0, 2 * 8_030_261_248)
+
+
 def test_lora_has_the_published_number_of_adapter_parameters() -> None:
     assert adapter_params(preset("llama-3.1-8b"), Lora(rank=16)) == 13_631_488
 
@@ -340,7 +345,8 @@ def test_a_pinned_component_outranks_its_estimate() -> None:
 
 def test_every_name_that_can_be_pinned_is_a_component() -> None:
     jobs = (serving(), training())
-    ranks = [rank for job in jobs for rank in budget(job, Plan(dp=2, shard=2)).ranks]
+    plans = (Plan(dp=2), Plan(dp=2, shard=2))
+    ranks = [rank for job in jobs for plan in plans for rank in budget(job, plan).ranks]
     assert {part.name for rank in ranks for part in rank.components} == set(COMPONENTS)
 
 
