@@ -143,7 +143,8 @@ def _more_shards(workload: Workload, plan: Plan) -> list[Option]:
     while ranks <= MOST_RANKS:
         wider = replace(plan, dp=ranks, shard=ranks)
         words = f"shard the model over {ranks} ranks, {wider.gpus} GPUs in all"
-        found.append(_option(workload, wider, ("shard", ranks, words)))
+        if refusal_of(workload, wider) is None:
+            found.append(_option(workload, wider, ("shard", ranks, words)))
         ranks *= 2
     return found
 

@@ -99,15 +99,17 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     fill = defaults.fill
     targets = keys.table("targets")
     utilization = keys.number("memory_utilization", low=0.01, high=1.0)
+    longest = keys.integer("max_model_len", 1, LONGEST)
+    prompt, answer = _lengths(keys, defaults, longest)
     job = ServingJob(
         engine=fill("engine", keys.text("engine"), usual.engine),
         engine_version=keys.text("engine_version") or "",
         kv_dtype=fill("kv_dtype", keys.choice("kv_dtype", list(KV_BYTES)), usual.kv_dtype),
-        input_tokens=fill("input_tokens", keys.integer("input_tokens", 1, LONGEST), 1024),
-        output_tokens=fill("output_tokens", keys.integer("output_tokens", 0, LONGEST), 256),
+        input_tokens=prompt,
+        output_tokens=answer,
         concurrency=fill("concurrency", keys.integer("concurrency", 1, MOST_SEQUENCES), 1),
         memory_utilization=fill("memory_utilization", utilization, usual.memory_utilization),
-        max_model_len=keys.integer("max_model_len", 1, LONGEST),
+        max_model_len=longest,
         max_num_seqs=keys.integer("max_num_seqs", 1, MOST_SEQUENCES),
         max_num_batched_tokens=keys.integer("max_num_batched_tokens", 1, LONGEST),
         arrival_rate=keys.number("arrival_rate"),
@@ -124,6 +126,18 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     _check_length(keys, job)
     set_aside(keys, TRAINING_KEYS, defaults)
     return job
+
+
+def _lengths(keys: Fields, defaults: Defaults, longest: int | None) -> tuple[int, int]:
+    """Prompt and answer; what is assumed of them stays within a stated `max_model_len`."""
+    usual = ServingJob()
+    room = longest or usual.sequence_tokens
+    stated = keys.integer("input_tokens", 1, LONGEST)
+    answer = keys.integer("output_tokens", 0, LONGEST)
+    assumed = min(usual.output_tokens, room // 5, max(0, room - (stated or 0)))
+    answer = defaults.fill("output_tokens", answer, assumed)
+    prompt = max(1, min(usual.input_tokens, room - answer))
+    return defaults.fill("input_tokens", stated, prompt), answer
 
 
 def _check_length(keys: Fields, job: ServingJob) -> None:

@@ -40,5 +40,5 @@ def _overhead(parts: list[Component]) -> Component:
         name="overhead",
         bytes=Range(RESERVE.low, RESERVE.typical, RESERVE.high + FRAGMENTED_HIGH * others.high),
         formula="1.0 to 5.0 GiB, typically 2.5, and up to 5 % of the rest",
-        source="ml-engineering: context 0.3 to 2 GiB, communicators to 1.5, fragmentation 2 to 10 %",
+        source="ml-engineering: context 0.3 to 2 GiB, communicators 1.5, fragmentation 2 to 10 %",
     )

@@ -122,6 +122,13 @@ def test_what_is_stated_is_not_assumed() -> None:
     assert "concurrency" not in assumed(parse_workload({**SERVE, "concurrency": 4}))
 
 
+@pytest.mark.parametrize("longest", [1, 2, 100, 1279, 1280, 100_000])
+def test_assumed_lengths_stay_within_a_stated_limit(longest: int) -> None:
+    job = parse_workload({**SERVE, "max_model_len": longest}).serving
+    assert job is not None
+    assert job.sequence_tokens <= longest
+
+
 def test_a_quantised_checkpoint_sets_the_format() -> None:
     deepseek = {"task": "serve", "model": {"preset": "deepseek-v3"}}
     assert parse_workload(deepseek).weights_format == "fp8"
@@ -152,7 +159,10 @@ def test_an_unfamiliar_quantisation_has_to_be_named() -> None:
         ({"arrival_rate": 10**400}, "arrival_rate: read a number of about 400 digits"),
         ({"weights_format": "int3"}, "weights_format: read 'int3', expected one of bf16"),
         ({"kv_dtype": ["fp8"]}, "kv_dtype: read a list of 1"),
-        ({"max_model_len": 100}, "at least input_tokens + output_tokens = 1280"),
+        (
+            {"max_model_len": 100, "input_tokens": 101},
+            "at least input_tokens + output_tokens = 101",
+        ),
         ({"model": None}, "model: read nothing"),
         ({"model": "llama"}, "model: read 'llama', expected an object"),
         ({"model": {"preset": "llama-3.1-8b", "hidden_size": 1}}, "unknown keys 'hidden_size'"),
