@@ -135,7 +135,7 @@ def _quarantined(row: Row, refused: RefusedRow) -> Quarantined:
 def _batch(reading: _Reading, replaced: int) -> Batch:
     entries = _entries(reading)
     unique, repeated = _split_repeated(entries)
-    left_out = {"cpu_only": reading.cpu_only} if reading.cpu_only else {}
+    left_out = {"no GPU named": reading.cpu_only} if reading.cpu_only else {}
     return Batch(
         entries=tuple(unique),
         quarantined=(*reading.quarantined, *repeated),

@@ -138,7 +138,7 @@ def test_bytes_in_the_gib_column_are_refused() -> None:
 def test_machines_without_a_gpu_are_left_out_and_counted() -> None:
     cpu = {"AcceleratorName": "", "AcceleratorCount": "0", "GpuInfo": "", "InstanceType": "cpu-4"}
     batch = read({}, cpu, cpu | {"AcceleratorCount": ""})
-    assert (len(batch.entries), batch.left_out) == (1, {"cpu_only": 2})
+    assert (len(batch.entries), batch.left_out) == (1, {"no GPU named": 2})
 
 
 def test_a_key_that_stands_twice_is_quarantined_whole() -> None:
