@@ -8,7 +8,7 @@ from evaluator.jobs import ServingJob, Workload
 from evaluator.kv_cache import kv_component, sequences_per_replica
 from evaluator.partition import RankClass
 from evaluator.plans import Plan
-from evaluator.ranges import Range
+from evaluator.ranges import Range, exact
 from evaluator.shapes import ModelShape
 from evaluator.units import GIB
 from evaluator.weights import weights_component
@@ -67,17 +67,18 @@ def _activation_peak(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankC
 
 
 def _sampler(shape: ModelShape, job: ServingJob, plan: Plan) -> Range:
-    wanted = sequences_per_replica(job, plan)
-    stated = job.max_num_seqs
-    high = stated or max(wanted, LEAST_SEQUENCES_HIGH)
+    """An engine profiles with `max_num_seqs`, whatever is asked of it later."""
     each = SAMPLER_BYTES * shape.vocab
-    return Range(each * min(wanted, stated or wanted), each * (stated or wanted), each * high)
+    if job.max_num_seqs is not None:
+        return exact(each * job.max_num_seqs)
+    wanted = sequences_per_replica(job, plan)
+    return Range(each * wanted, each * wanted, each * max(wanted, LEAST_SEQUENCES_HIGH))
 
 
 def _prefill(shape: ModelShape, job: ServingJob, plan: Plan) -> Range:
     width = PREFILL_BYTES * (_inner(shape) / plan.tp + shape.hidden)
     stated = job.max_num_batched_tokens
-    tokens = Range(stated, stated, stated) if stated else PREFILL_TOKENS
+    tokens = exact(stated) if stated else PREFILL_TOKENS
     return tokens.scaled(width)
 
 
