@@ -20,7 +20,7 @@ from marketplace.samples.server import serve_samples
 
 Write = Callable[[str], object]
 
-SHOWN = 10
+SHOWN = 12
 """Candidates printed for each preset: enough to see where warnings differ."""
 
 

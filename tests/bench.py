@@ -1,0 +1,147 @@
+"""`make bench`: how the work grows, each figure a ratio against a floor of the same run.
+
+No figure is asserted: machines differ, ratios less so. Each line says what is compared with what.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from importlib.resources import files
+from time import perf_counter
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
+
+import django
+
+django.setup()
+
+from bs4 import BeautifulSoup  # noqa: E402
+from django.conf import settings  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from django.db import connection  # noqa: E402
+from django.test import Client  # noqa: E402
+
+from evaluator.candidates import Offering  # noqa: E402
+from evaluator.facts import declared  # noqa: E402
+from evaluator.gpus import specs  # noqa: E402
+from evaluator.machine import Machine  # noqa: E402
+from evaluator.prices import Basis, Quote, TimeUnit  # noqa: E402
+from evaluator.shortlist import rank, shortlist  # noqa: E402
+from evaluator.verdict import judge_briefly  # noqa: E402
+from evaluator.workbook import Workbook  # noqa: E402
+from evaluator.workload import parse_workload, workload_presets  # noqa: E402
+from marketplace import sources, sync  # noqa: E402
+from marketplace.catalog.base import Page  # noqa: E402
+from marketplace.catalog.registry import adapter_for  # noqa: E402
+from marketplace.models import Source  # noqa: E402
+from marketplace.samples.server import serve_samples  # noqa: E402
+
+OFFERINGS = 20_000
+COUNTS = (1, 2, 4, 8)
+
+
+def fastest(work: Callable[[], object], rounds: int = 3) -> float:
+    """Seconds of the fastest of several rounds: the least disturbed one."""
+    return min(_seconds(work) for _ in range(rounds))
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = perf_counter()
+    work()
+    return perf_counter() - start
+
+
+def tell(name: str, ours: float, floor: float, against: str) -> None:
+    print(f"{name:<44} {ours * 1000:>10.1f} ms {ours / floor:>8.2f} x {against}")
+
+
+def machines() -> dict[str, Machine]:
+    """One machine for each published card with a known size, in four sizes."""
+    made = (
+        Machine(
+            gpu_model=declared(spec.model),
+            specs=(spec,),
+            gpu_count=declared(count),
+            usable_bytes_per_gpu=declared(spec.usable_bytes),
+        )
+        for spec in specs()
+        if spec.usable_bytes
+        for count in COUNTS
+    )
+    return {machine.fingerprint(): machine for machine in made}
+
+
+def offerings(configurations: list[str]) -> list[Offering]:
+    quote = Quote(Decimal("1.00"), "USD", TimeUnit.HOUR, Basis.MACHINE)
+    return [
+        Offering(
+            key=str(number),
+            configuration=configurations[number % len(configurations)],
+            title=f"machine {number}",
+            quotes=(replace(quote, amount=Decimal(number % 977 + 1) / 100),),
+        )
+        for number in range(OFFERINGS)
+    ]
+
+
+def bench_shortlist() -> None:
+    workload = parse_workload(workload_presets()["train-llama-70b"])
+    held = machines()
+    offered = offerings(list(held))
+    book = Workbook(workload)
+    verdicts = {key: judge_briefly(book, machine) for key, machine in held.items()}
+    grouped = fastest(lambda: shortlist(workload, offered, held), rounds=1)
+    ranking = fastest(lambda: rank(workload, offered, verdicts))
+    sample = offered[:200]
+    each = fastest(
+        lambda: [judge_briefly(Workbook(workload), held[one.configuration]) for one in sample], 1
+    )
+    print(f"{OFFERINGS} offerings of {len(held)} configurations")
+    tell("judge and rank, grouped", grouped, each * OFFERINGS / len(sample), "judging each alone")
+    tell("rank judged offerings", ranking, fastest(lambda: sorted(offered, key=_amount)), "a sort")
+
+
+def _amount(offering: Offering) -> Decimal:
+    return offering.quotes[0].amount
+
+
+def bench_reading() -> None:
+    body = files("marketplace.samples").joinpath("pages/brackwater.html").read_bytes()
+    page = Page("https://brackwater.example/gpu-servers", body, "text/html; charset=utf-8")
+    adapter = adapter_for("page")
+    floor = fastest(lambda: BeautifulSoup(body, "lxml"))
+    tell("read a catalog page", fastest(lambda: adapter.read([page])), floor, "parsing it")
+
+
+def bench_sync_and_pages() -> None:
+    """On a database of its own, as the tests have it."""
+    name = connection.creation.create_test_db(verbosity=0)
+    try:
+        host, port = settings.SAMPLE_SERVER_ADDRESS
+        with serve_samples(host, port):
+            sources.keep_known_sources()
+            keys = list(Source.objects.filter(bundled=True).values_list("pk", flat=True))
+            first = _seconds(lambda: [sync.sync_source(key) for key in keys])
+            again = fastest(lambda: [sync.sync_source(key) for key in keys])
+        tell("a second sync of the same pages", again, first, "the first sync")
+        _bench_pages()
+    finally:
+        connection.creation.destroy_test_db(name, verbosity=0)
+
+
+def _bench_pages() -> None:
+    client = Client(HTTP_HOST="127.0.0.1")
+    floor = fastest(lambda: client.get("/healthz"), rounds=10)
+    for preset in workload_presets():
+        call_command("shortlist", preset, stdout=open(os.devnull, "w"))  # noqa: SIM115
+    for address in ("/", "/listings/", "/status/"):
+        tell(f"page {address}", fastest(lambda a=address: client.get(a)), floor, "/healthz")
+
+
+if __name__ == "__main__":
+    bench_shortlist()
+    bench_reading()
+    bench_sync_and_pages()
