@@ -93,7 +93,7 @@ def _best(mentions: list[_Mention], *, alone: bool) -> list[Card]:
 def _best_kind(mentions: list[_Mention]) -> list[Card]:
     scored: list[tuple[tuple[int, ...], list[Element]]] = []
     for kind in _promising(mentions):
-        members = _members(mentions, kind)
+        members = _without_wrappers(_members(mentions, kind))
         complete = [one for one, (gpus, rates) in members.items() if gpus and rates]
         if complete:
             crowded = sum(gpus > 1 for gpus, _ in members.values())
@@ -105,6 +105,12 @@ def _best_kind(mentions: list[_Mention]) -> list[Card]:
         return []
     _, members_of_best = max(scored, key=lambda pair: pair[0])
     return [Card((one,)) for one in members_of_best]
+
+
+def _without_wrappers(members: dict[Element, tuple[int, int]]) -> dict[Element, tuple[int, int]]:
+    """An element around cards that is no card itself shares a class with them by chance."""
+    around = {parent for one in members for parent in one.iterancestors()}
+    return {one: said for one, said in members.items() if all(said) or one not in around}
 
 
 def _promising(mentions: list[_Mention]) -> list[Kind]:

@@ -11,6 +11,7 @@ from marketplace.catalog.document import Element
 from marketplace.catalog.identity import sku_in, url_in
 from marketplace.catalog.lines import Line, language_of, read_lines
 from marketplace.catalog.reading.labels import Attribute, classify
+from marketplace.catalog.reading.money import find_money
 from marketplace.catalog.reading.subjects import leads_with_gpu
 from marketplace.catalog.records import Cell, Record, labelled
 
@@ -29,7 +30,7 @@ _MOST_LINES = 200
 
 def read_card(card: Card, others: frozenset[Element]) -> Record:
     """One card as a record, without the cards that stand inside it."""
-    lines = read_lines(list(card.roots), others - set(card.roots))[:_MOST_LINES]
+    lines = _joined(read_lines(list(card.roots), others - set(card.roots))[:_MOST_LINES])
     title, rest = _split_title(lines, card)
     cells = tuple(_cells(rest))
     root = card.roots[0]
@@ -40,6 +41,34 @@ def read_card(card: Card, others: frozenset[Element]) -> Record:
         url=next(filter(None, map(url_in, card.roots)), ""),
     )
     return replace(record, sku=next(filter(None, (sku_in(root, record),)), ""))
+
+
+_RATE_TAIL = re.compile(
+    r"(?:/|per|pro|je|par|por|an?|each|hourly|monthly|billed|incl|excl|plus|zzgl|inkl)[^\d$€£₹:]{0,44}", re.I
+)  # fmt: skip
+_RATE_HEAD = re.compile(
+    r"(?:from|starting(?:\s(?:at|from))?|as\slow\sas|ab|à\spartir\sde|desde|now|only|just|our\sprice|on[- ]demand"
+    r"|spot|reserved)\s?:?", re.I,
+)  # fmt: skip
+
+
+def _joined(lines: list[Line]) -> list[Line]:
+    """ "From", "$28.80" and "per instance" in three lines are one rate."""
+    joined: list[Line] = []
+    for line in lines:
+        before = joined[-1] if joined else None
+        tail = before and _holds_money(before) and _RATE_TAIL.fullmatch(line.text)
+        head = before and _RATE_HEAD.fullmatch(before.text) and _holds_money(line)
+        if before and (tail or head):
+            text = f"{before.text} {line.text}"
+            joined[-1] = Line(before.element, text, (*before.parts, *line.parts), before.struck)
+        else:
+            joined.append(line)
+    return joined
+
+
+def _holds_money(line: Line) -> bool:
+    return any(True for _ in find_money(line.text[:200]))
 
 
 def _split_title(lines: list[Line], card: Card) -> tuple[str, list[Line]]:

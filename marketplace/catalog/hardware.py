@@ -85,7 +85,8 @@ def _label(record: Record) -> tuple[Label, list[str]]:
 def _count(record: Record, label: Label) -> tuple[Count, str]:
     """The count column, else what stands beside the name, else a line such as "8 GPUs"."""
     texts = [text for text in _naming(record) if text]
-    beside = [read_count(text) for text in texts if read_label(bounded(text)).model]
+    named_texts = [text for text in texts if read_label(bounded(text)).model]
+    beside = [read_count(text) for text in named_texts or texts[:1]]
     named = next((one for one in beside if one.stated), beside[0] if beside else Count())
     column = _count_column(record)
     nodes = max([named.nodes, *_node_cells(record)])
@@ -123,7 +124,9 @@ def _form_factor(record: Record, label: Label) -> str | None:
     if known:
         return max((one for one in known if one.startswith(known[0])), key=len)
     # A note holds for many rows: it names the form of those that do not name their own.
-    return links.read_form_factor([*(cell.text for cell in record.unlabelled), *record.notes])
+    own = links.read_form_factor([*(cell.text for cell in record.unlabelled), *record.notes])
+    above = read_label(bounded(record.subject))
+    return own or (above.form_factor if above.model == label.model else None)
 
 
 def _form_field(text: str) -> str | None:
@@ -136,7 +139,10 @@ def _form_field(text: str) -> str | None:
 
 def _figures(record: Record) -> Iterator[Figure]:
     seen: set[tuple[int, Scope]] = set()
-    for figure in (*_labelled_figures(record), *_named_figures(record), *_loose_figures(record)):
+    own = [*_labelled_figures(record), *_named_figures(record), *_loose_figures(record)]
+    # A heading names the card of the rows under it, which say the count only.
+    above = [_figure(one, one.scope) for one in find_sizes(record.subject) if _is_gpu_memory(one)]
+    for figure in own or above:
         if (figure.byte_count, figure.scope) not in seen:
             seen.add((figure.byte_count, figure.scope))
             yield figure
@@ -184,8 +190,6 @@ def _named_figures(record: Record) -> Iterator[Figure]:
     """Sizes beside the GPU's name: each or total is for the published sizes to decide."""
     texts = [record.title, *(cell.text for cell in record.of(A.GPU, A.TITLE))]
     texts += [cell.text for cell in record.unlabelled if leads_with_gpu(cell.text, cell.parts)]
-    if not any(read_label(bounded(text)).model for text in texts):
-        texts.append(record.subject)
     for text in texts:
         if read_label(bounded(text)).model:
             yield from (_figure(one, one.scope) for one in find_sizes(text) if _is_gpu_memory(one))

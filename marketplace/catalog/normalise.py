@@ -50,6 +50,8 @@ def normalise(records: Sequence[Record], context: PriceContext = PriceContext())
     offers, price_conflicts = _offers(records, context, hardware.count)
     if offers.refusal:
         return _refused(primary, hardware, offers.refusal)
+    if hardware.label.model is None and not (offers.quotes or hardware.count.stated):
+        return LeftOut("no GPU named")
     return _entry(primary, hardware, memory, offers, [*conflicts, *price_conflicts])
 
 

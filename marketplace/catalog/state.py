@@ -15,6 +15,8 @@ from marketplace.catalog.reading.labels import Attribute, classify, plain_label
 from marketplace.catalog.records import Cell, Origin, Record, labelled, slug_of
 from marketplace.catalog.text import clean
 
+Found = tuple[list[dict[str, Any]], tuple[Cell, ...]]
+
 MAX_DEPTH = 24
 MAX_NODES = 400_000
 _ASSIGNED = re.compile(
@@ -67,26 +69,27 @@ def _documents(kind: str, text: str, state: State) -> Iterator[Any]:
 
 def _lists(
     data: Any, context: tuple[Cell, ...], depth: int
-) -> Iterator[tuple[list[dict[str, Any]], tuple[Cell, ...]]]:
+) -> Iterator[Found]:
     """Lists of objects that look like machines, with the currency or basis stated above them."""
     if depth > MAX_DEPTH:
         return
     if isinstance(data, dict):
         here = (*context, *_context_of(data))
-        values = list(data.values())
-        mapped = [value for value in values if isinstance(value, dict)]
-        if len(mapped) > 1 and len(mapped) == len(values) and _look_like_machines(mapped):
-            yield [{"id": key, **value} for key, value in data.items()], context
-            return
-        for value in values:
-            yield from _lists(value, here, depth + 1)
+        deeper = [one for value in data.values() for one in _lists(value, here, depth + 1)]
+        yield from deeper or _as_map(data, context)
     elif isinstance(data, list):
+        deeper = [one for item in data[:MAX_NODES] for one in _lists(item, context, depth + 1)]
         objects = [item for item in data if isinstance(item, dict)]
-        if objects and _look_like_machines(objects):
+        if not deeper and objects and _look_like_machines(objects):
             yield objects, context
-            return
-        for item in data[:MAX_NODES]:
-            yield from _lists(item, context, depth + 1)
+        yield from deeper
+
+
+def _as_map(data: dict[str, Any], context: tuple[Cell, ...]) -> Iterator[Found]:
+    """Machines under their ids instead of in a list."""
+    mapped = {key: value for key, value in data.items() if isinstance(value, dict)}
+    if len(mapped) > 1 and len(mapped) == len(data) and _look_like_machines(list(mapped.values())):
+        yield [{"id": key, **value} for key, value in mapped.items()], context
 
 
 def _context_of(data: dict[str, Any]) -> Iterator[Cell]:

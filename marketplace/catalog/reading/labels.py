@@ -51,7 +51,7 @@ _RULES: tuple[tuple[Attribute, str], ...] = (
     (A.CURRENCY, r"(?:price )?currency(?: code)?|währung|devise|price currency"),
     (A.UNIT, r"(?:price|billing|rate) ?(?:unit|period|interval|cycle)|billing|billed|interval|period"),
     (A.PURCHASE, r"(?:pricing|purchase|rental|contract|price) (?:model|type|option|plan)|offer type|commitment|term"),
-    (A.LISTED, r"public|listed|published|visible|is public|hidden|internal|private|deprecated|staff only"),
+    (A.LISTED, r"(?:is )?(?:public|listed|published|visible|hidden|internal|private|deprecated)|staff only"),
     (A.VRAM_TOTAL, rf"(?:total|combined|aggregate|sum|machine) (?:of )?(?:v ?ram|{_GPU} {_MEMORY}|hbm)"
                    rf"|(?:v ?ram|{_GPU} {_MEMORY}|memory (?:mib|gib|gb|mb)) (?:total|combined)|{_GPU} {_MEMORY} \w{{2,3}} total"
                    rf"|{_GPU} total {_MEMORY}|total {_MEMORY} {_GPU}"),
@@ -86,7 +86,7 @@ _RULES: tuple[tuple[Attribute, str], ...] = (
             r"|part(?: no| number)?|machine id|server id|no|nr|#|flavou?r|api name|uuid|key"),
     (A.GPU, rf"{_GPU}(?: (?:model|type|name|config(?:uration)?|spec))?|(?:model|type) of {_GPU}|gpu details|karte|chip"
             r"|gpu \w{0,8} ?model"),
-    (A.TITLE, r"name|title|machine|server|instance|plan|product|model|configuration|config|type|system|node|package|tier|offer"
+    (A.TITLE, r"(?:display |full |product |plan |machine |server )?(?:name|title)|machine|server|instance|plan|product|model|configuration|config|type|system|node|package|tier|offer"
               r"|maschine|serveur|label|description|machine type|node type|servidor|serwer|hardware|vm|spec(?:ification)?s?"),
 )  # fmt: skip
 _COMPILED = tuple((attribute, re.compile(rf"(?:{words})")) for attribute, words in _RULES)
