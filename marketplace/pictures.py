@@ -11,12 +11,12 @@ from evaluator.units import GIB
 BAR_WIDTH = 100.0
 """The fit bar's own units; the page decides how wide it is drawn."""
 
-MEMORY_WIDTH = 720.0
+MEMORY_WIDTH = 480.0
 ROW_HEIGHT, ROW_GAP, TOP, BOTTOM = 34.0, 26.0, 40.0, 30.0
 HEADROOM = 1.06
 TONES = 6
 TICK_STEPS_GIB = (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
-MOST_TICKS = 8
+MOST_TICKS = 6
 MOST_ROWS = 4
 
 

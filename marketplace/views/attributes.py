@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,17 +32,22 @@ def _yes_or_no(value: object) -> str:
 
 
 SHOWN: tuple[tuple[str, str, Callable[[Any], str], tuple[str, ...]], ...] = (
-    ("gpu_model", "GPU model", _plain, ("gpu_model", "gpu")),
-    ("gpu_count", "GPUs in a machine", _plain, ("gpu_count", "count")),
-    ("usable_bytes_per_gpu", "Memory per GPU that a driver reports", gib, ("vram", "memory")),
+    ("gpu_model", "GPU model", _plain, ("gpu", "AcceleratorName")),
+    ("gpu_count", "GPUs in a machine", _plain, ("gpu_count", "AcceleratorCount")),
+    (
+        "usable_bytes_per_gpu",
+        "Memory per GPU that a driver reports",
+        gib,
+        ("vram", "vram_total", "GpuInfo"),
+    ),
     ("form_factor", "Form factor", _plain, ("form_factor",)),
-    ("link", "Link between GPUs", words, ("link", "interconnect")),
+    ("link", "Link between GPUs", words, ("link",)),
     ("link_bytes_per_s", "Link speed, one direction", gb_per_s, ()),
-    ("inter_node", "Network between machines", _plain, ("inter_node", "network")),
+    ("inter_node", "Network between machines", _plain, ("inter_node",)),
     ("inter_node_bytes_per_s", "Network speed, one direction", gb_per_s, ()),
-    ("vcpus", "vCPUs", _plain, ("vcpus",)),
-    ("ram_bytes", "Host memory", gb, ("ram", "ram_bytes")),
-    ("local_storage_bytes", "Local storage", gb, ("storage", "local_storage_bytes")),
+    ("vcpus", "vCPUs", _plain, ("vcpu", "vCPUs")),
+    ("ram_bytes", "Host memory", gb, ("ram", "MemoryGiB")),
+    ("local_storage_bytes", "Local storage", gb, ("disk",)),
     ("persistent_storage", "Persistent storage", _yes_or_no, ("persistent_storage",)),
     ("pcie_generation", "PCIe generation", _plain, ("pcie",)),
     ("driver_version", "GPU driver", _plain, ("driver",)),
@@ -64,12 +69,17 @@ def _rows(listing: Listing, machine: Machine) -> Iterator[Attribute]:
             label=label,
             text=print_value(fact.value) if fact.known else "",
             fact=fact,
-            said=next((str(listing.words[key]) for key in keys if listing.words.get(key)), ""),
+            said=str(listing.words.get(_said_as(listing, keys), "")),
             conflict=machine.conflict_over(name),
         )
 
 
+def _said_as(listing: Listing, keys: Iterable[str]) -> str:
+    """The first of these names under which the catalog worded something."""
+    return next((key for key in keys if listing.words.get(key)), "")
+
+
 def other_words(listing: Listing) -> dict[str, str]:
     """What the provider printed besides the attributes above."""
-    used = {key for _, _, _, keys in SHOWN for key in keys}
+    used = {_said_as(listing, keys) for _, _, _, keys in SHOWN}
     return {key: str(text) for key, text in listing.words.items() if key not in used and text}

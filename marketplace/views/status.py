@@ -22,7 +22,8 @@ def status(request: HttpRequest) -> HttpResponse:
     found = standings(timezone.now())
     context = {
         "section": "status",
-        "standings": found,
+        "standings": [standing for standing in found if standing.state != "off"],
+        "switched_off": [standing for standing in found if standing.state == "off"],
         "listings": sum(standing.listings for standing in found),
         "in_trouble": [standing for standing in found if standing.state in IN_TROUBLE],
     }

@@ -70,7 +70,7 @@ def test_the_checklist_is_counts_and_never_a_share(client: Client, eight: Listin
 def test_plans_that_do_not_serve_name_the_smallest_change(client: Client, eight: Listing) -> None:
     page = text(client, f"{eight.get_absolute_url()}?workload=train-llama-70b")
     assert "plans that do not serve" in page
-    assert "Smallest change:" in page
+    assert "smallest change:" in page
 
 
 def test_a_plan_in_the_address_is_the_one_that_is_drawn(client: Client, eight: Listing) -> None:
