@@ -58,6 +58,8 @@ class Command(BaseCommand):
         workload = _workload(options["workload"])
         result = shortlist_for(workload, limit=options["limit"])
         self.stdout.write(SHAPES[options["shape"]](workload, result, timezone.now()))
+        if options["shape"] == "csv":
+            self.stderr.write(closing_words(result))
         if not any(row.status.serves for row in (*result.rows, *result.unranked)):
             raise CommandError("no listing serves this workload", returncode=NOTHING_MATCHES)
 
