@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging.config
 import os
+import sys
 from typing import Any
 
 from celery import Celery
 from celery.signals import beat_init, celeryd_init, setup_logging
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from marketplace.checks import refuse_unsafe_start
 
@@ -28,4 +30,8 @@ def use_our_logging(**_: Any) -> None:
 @celeryd_init.connect
 @beat_init.connect
 def refuse_unsafe_worker(**_: Any) -> None:
-    refuse_unsafe_start()
+    """Leaves by SystemExit, since a signal logs any other exception and carries on."""
+    try:
+        refuse_unsafe_start()
+    except ImproperlyConfigured as mistakes:
+        sys.exit(str(mistakes))

@@ -15,6 +15,16 @@ def sync_source(source_id: int) -> None:
     sync.sync_source(source_id)
 
 
+@app.task(name="reparse_source")
+def reparse_source(source_id: int) -> None:
+    sync.reparse(source_id)
+
+
+@app.task(name="accept_losses")
+def accept_losses(source_id: int) -> None:
+    sync.reparse(source_id, accept_losses=True)
+
+
 @app.task(name="evaluate_workload")
 def evaluate_workload(evaluation_id: int) -> None:
     evaluations.evaluate(evaluation_id)

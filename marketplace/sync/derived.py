@@ -24,9 +24,12 @@ def derive(listing: Listing, prices: Iterable[Price]) -> None:
     listing.machine_hour_amount, listing.machine_hour_currency = amount, currency
 
 
-def refresh(listing: Listing) -> None:
-    """Derive again and save, after a correction or a new fact."""
+def refresh(listing: Listing, *changed: str) -> None:
+    """Derive again after a correction or a new fact, and save that with the changed columns.
+
+    No other column is written: a sync may have moved it meanwhile.
+    """
     current = listing.prices.filter(superseded_at__isnull=True)
     count = rental_gpus(listing)
     derive(listing, [price_of(quote_of(price), listing, count) for price in current])
-    listing.save(update_fields=DERIVED_COLUMNS)
+    listing.save(update_fields=[*changed, *DERIVED_COLUMNS])

@@ -42,7 +42,7 @@ class Installation:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=60,
             check=False,
         )
         if check and done.returncode:

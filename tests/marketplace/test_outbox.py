@@ -81,7 +81,13 @@ def test_published_messages_are_forgotten_after_a_week() -> None:
 
 def test_every_task_goes_by_its_short_name() -> None:
     names = {name for name in tasks.app.tasks if not name.startswith("celery.")}
-    assert names == {"sync_source", "evaluate_workload", "publish_outbox"}
+    assert names == {
+        "sync_source",
+        "reparse_source",
+        "accept_losses",
+        "evaluate_workload",
+        "publish_outbox",
+    }
 
 
 def test_a_task_that_does_not_exist_is_refused() -> None:

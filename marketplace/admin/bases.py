@@ -1,0 +1,29 @@
+"""What several admin pages share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+
+class KeptAdmin(admin.ModelAdmin):
+    """Rows that are history: shown, searched, and changed by nobody."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+def as_text(body: bytes, limit: int = 20_000) -> str:
+    """The beginning of a stored body. The template escapes it: a page is only ever text here."""
+    shown = (
+        bytes(body[:limit]).decode("utf-8", "replace").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    )
+    return shown if len(body) <= limit else f"{shown}\n… {len(body) - limit} more bytes"

@@ -1,0 +1,196 @@
+"""Providers, sources and what was fetched from them."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.http import HttpRequest
+from simple_history.admin import SimpleHistoryAdmin
+
+from marketplace import outbox, schedule
+from marketplace.admin.bases import KeptAdmin, as_text
+from marketplace.catalog.failures import Refused
+from marketplace.catalog.fetch import Permit, checked_url
+from marketplace.catalog.registry import ADAPTERS
+from marketplace.models import Provider, QuarantinedRow, Snapshot, Source, SyncRun
+
+
+# An address typed without a scheme means https, as it will in Django 6.
+HTTPS_ASSUMED: dict[Any, Any] = {models.URLField: {"assume_scheme": "https"}}
+
+
+@admin.register(Provider)
+class ProviderAdmin(SimpleHistoryAdmin):
+    formfield_overrides = HTTPS_ASSUMED
+    list_display = ("name", "slug", "website", "source_count", "listing_count")
+    search_fields = ("name", "slug")
+    prepopulated_fields = {"slug": ("name",)}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Provider]:
+        current = Q(listings__gone_at__isnull=True)
+        return Provider.objects.annotate(
+            sources_=Count("sources", distinct=True),
+            listings_=Count("listings", filter=current, distinct=True),
+        )
+
+    @admin.display(description="sources", ordering="sources_")
+    def source_count(self, provider: Any) -> int:
+        return int(provider.sources_)
+
+    @admin.display(description="current listings", ordering="listings_")
+    def listing_count(self, provider: Any) -> int:
+        return int(provider.listings_)
+
+
+class SourceForm(forms.ModelForm):
+    adapter = forms.ChoiceField(choices=lambda: [(name, name) for name in ADAPTERS])
+
+    def clean_url(self) -> str:
+        """The same gate as at the socket, so that a mistake shows before the first visit."""
+        url: str = self.cleaned_data["url"]
+        if url:
+            try:
+                checked_url(url, Permit(frozenset({urlsplit(url).hostname or ""})))
+            except Refused as refused:
+                raise ValidationError(str(refused)) from refused
+        return url
+
+
+@admin.register(Source)
+class SourceAdmin(SimpleHistoryAdmin):
+    form = SourceForm
+    formfield_overrides = HTTPS_ASSUMED
+    list_display = (
+        "key",
+        "provider",
+        "kind",
+        "adapter",
+        "enabled",
+        "interval_minutes",
+        "robots",
+        "last_success_at",
+        "newest_outcome",
+    )
+    list_filter = ("enabled", "kind", "adapter", "robots", "bundled", "provider")
+    search_fields = ("key", "provider__name", "url")
+    list_select_related = ("provider",)
+    date_hierarchy = "last_success_at"
+    autocomplete_fields = ("provider",)
+    readonly_fields = ("bundled", "robots", "fence", "last_success_at")
+    actions = ("sync_now", "read_again", "accept_losses")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Source]:
+        newest = SyncRun.objects.filter(source=OuterRef("pk")).order_by("-fence")
+        return Source.objects.annotate(outcome_=Subquery(newest.values("outcome")[:1]))
+
+    @admin.display(description="newest run", ordering="outcome_", empty_value="never")
+    def newest_outcome(self, source: Any) -> str | None:
+        outcome: str | None = source.outcome_
+        return outcome
+
+    def save_model(self, request: HttpRequest, obj: Source, form: Any, change: bool) -> None:
+        """A source that was just switched on is visited at once, not after its first interval."""
+        with transaction.atomic():
+            super().save_model(request, obj, form, change)
+            schedule.keep_in_step(obj)
+            if obj.enabled and (not change or "enabled" in form.changed_data):
+                outbox.enqueue("sync_source", obj.pk)
+
+    def delete_model(self, request: HttpRequest, obj: Source) -> None:
+        schedule.forget(obj.pk)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        for source in queryset:
+            schedule.forget(source.pk)
+        super().delete_queryset(request, queryset)
+
+    @admin.action(description="Sync now", permissions=["change"])
+    def sync_now(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        self._leave(request, "sync_source", queryset)
+
+    @admin.action(description="Re-parse the stored pages (no network)", permissions=["change"])
+    def read_again(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        self._leave(request, "reparse_source", queryset)
+
+    @admin.action(
+        description="Publish the stored pages though listings are missing", permissions=["change"]
+    )
+    def accept_losses(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        self._leave(request, "accept_losses", queryset)
+
+    def _leave(self, request: HttpRequest, task: str, queryset: QuerySet[Source]) -> None:
+        """No request fetches or parses: it leaves a message for a worker."""
+        with transaction.atomic():
+            for source in queryset:
+                outbox.enqueue(task, source.pk)
+                self.log_change(request, source, f"Asked for {task}.")
+        self.message_user(request, f"{len(queryset)} left for the next free worker.")
+
+
+@admin.register(Snapshot)
+class SnapshotAdmin(KeptAdmin):
+    list_display = ("source", "url", "fetched_at", "byte_count", "content_type", "digest")
+    list_filter = ("source", "content_type")
+    search_fields = ("url", "sha256", "source__key")
+    list_select_related = ("source",)
+    date_hierarchy = "fetched_at"
+    exclude = ("body",)
+    readonly_fields = ("body_as_text",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Snapshot]:
+        return Snapshot.objects.defer("body")
+
+    @admin.display(description="sha256", ordering="sha256")
+    def digest(self, snapshot: Snapshot) -> str:
+        return snapshot.sha256[:12]
+
+    @admin.display(description="body")
+    def body_as_text(self, snapshot: Snapshot) -> str:
+        return as_text(bytes(snapshot.body))
+
+
+@admin.register(SyncRun)
+class SyncRunAdmin(KeptAdmin):
+    list_display = ("source", "fence", "outcome", "reason", "started_at", "finished_at", "numbers")
+    list_filter = ("outcome", "source")
+    search_fields = ("source__key", "reason", "worker")
+    list_select_related = ("source",)
+    date_hierarchy = "started_at"
+
+    @admin.display(description="listings: new, changed, gone")
+    def numbers(self, run: SyncRun) -> str:
+        listings, *moved = (
+            run.counts.get(name, 0) for name in ("listings", "new", "changed", "gone")
+        )
+        return f"{listings}: {', '.join(map(str, moved))}"
+
+
+@admin.register(QuarantinedRow)
+class QuarantinedRowAdmin(KeptAdmin):
+    list_display = ("sku", "region", "zone", "reason", "source", "seen")
+    list_filter = ("reason", "run__source")
+    search_fields = ("sku", "region", "run__source__key")
+    list_select_related = ("run__source",)
+    date_hierarchy = "run__started_at"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[QuarantinedRow]:
+        """What the newest run of each source set aside; older ones by their run."""
+        rows = QuarantinedRow.objects.all()
+        if "run__id__exact" in request.GET or not request.path.endswith("/quarantinedrow/"):
+            return rows
+        return rows.filter(run__fence=F("run__source__fence"))
+
+    @admin.display(ordering="run__source__key")
+    def source(self, row: QuarantinedRow) -> str:
+        return row.run.source.key
+
+    @admin.display(ordering="run__started_at")
+    def seen(self, row: QuarantinedRow) -> Any:
+        return row.run.started_at

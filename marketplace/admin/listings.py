@@ -1,0 +1,156 @@
+"""Listings, which a curator corrects and never overwrites, and their prices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils import timezone
+from import_export.admin import ExportMixin
+from import_export.formats.base_formats import CSV, JSON
+from simple_history.admin import SimpleHistoryAdmin
+
+from evaluator.units import GB
+from marketplace import sync
+from marketplace.admin.bases import KeptAdmin
+from marketplace.admin.exports import ListingResource
+from marketplace.corrections import InvalidCorrections, correctable, read_corrections
+from marketplace.models import Listing, Price
+
+
+class CorrectionsForm(forms.ModelForm):
+    corrections = forms.JSONField(required=False, widget=forms.Textarea(attrs={"rows": 8}))
+    who = "a curator"
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        if "corrections" in self.fields:
+            self.fields["corrections"].help_text = (
+                'Such as {"link": "nvlink", "vcpus": {"value": 96, "source": "mail of 3 May"}}. '
+                "null: the catalog's value is not believed. No sync changes these. Attributes: "
+                + ", ".join(sorted(correctable()))
+            )
+
+    def clean_corrections(self) -> dict[str, Any]:
+        given = self.cleaned_data["corrections"] or {}
+        try:
+            return read_corrections(given, who=self.who, now=timezone.now())
+        except InvalidCorrections as invalid:
+            raise ValidationError(invalid.messages) from invalid
+
+
+class PriceInline(admin.TabularInline):
+    model = Price
+    fields = readonly_fields = (
+        "purchase",
+        "term",
+        "amount",
+        "currency",
+        "unit",
+        "basis",
+        "machine_per_hour",
+        "first_seen",
+        "superseded_at",
+    )
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Listing)
+class ListingAdmin(ExportMixin, SimpleHistoryAdmin):
+    form = CorrectionsForm
+    resource_classes = (ListingResource,)
+    formats = (CSV, JSON)
+    list_display = (
+        "sku",
+        "provider",
+        "region",
+        "zone",
+        "gpu_count",
+        "gpu_model",
+        "gigabytes_each",
+        "link",
+        "availability",
+        "machine_hour_amount",
+        "machine_hour_currency",
+        "last_seen",
+        "gone_at",
+        "is_corrected",
+    )
+    list_filter = (
+        ("gone_at", admin.EmptyFieldListFilter),
+        "availability",
+        "link",
+        "gpu_count",
+        "provider",
+        "source",
+        "gpu_model",
+    )
+    search_fields = ("sku", "title", "region", "zone", "gpu_model", "provider__name")
+    list_select_related = ("provider",)
+    date_hierarchy = "last_seen"
+    inlines = (PriceInline,)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Listing | None = None) -> list[str]:
+        return [field.name for field in Listing._meta.fields if field.name != "corrections"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Listing | None = None) -> bool:
+        """A listing that vanished keeps its row: its prices and evidence hang on it."""
+        return False
+
+    def get_form(self, request: HttpRequest, *arguments: Any, **keywords: Any) -> Any:
+        form = super().get_form(request, *arguments, **keywords)
+        form.who = f"curator {request.user.get_username()}"
+        return form
+
+    def save_model(self, request: HttpRequest, obj: Listing, form: Any, change: bool) -> None:
+        """Only the corrections: a sync may have moved every other column meanwhile."""
+        sync.refresh(obj, "corrections")
+
+    @admin.display(description="GB each", ordering="vram_bytes_per_gpu")
+    def gigabytes_each(self, listing: Listing) -> str | None:
+        vram = listing.vram_bytes_per_gpu
+        return None if vram is None else f"{vram / GB:g}"
+
+    @admin.display(description="corrected", boolean=True)
+    def is_corrected(self, listing: Listing) -> bool:
+        return bool(listing.corrections)
+
+
+@admin.register(Price)
+class PriceAdmin(KeptAdmin):
+    list_display = (
+        "listing",
+        "purchase",
+        "term",
+        "amount",
+        "currency",
+        "unit",
+        "basis",
+        "machine_per_hour",
+        "first_seen",
+        "superseded_at",
+    )
+    list_filter = (
+        ("superseded_at", admin.EmptyFieldListFilter),
+        "purchase",
+        "basis",
+        "unit",
+        "currency",
+        "listing__provider",
+    )
+    search_fields = ("listing__sku", "listing__title", "words")
+    list_select_related = ("listing",)
+    date_hierarchy = "first_seen"
