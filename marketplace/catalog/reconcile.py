@@ -6,12 +6,15 @@ are gone (catalog.md, section 1, rule 6).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from evaluator.findings import Code
 from marketplace.catalog.base import Batch, Entry
+
+Id = TypeVar("Id")
 
 
 class SyncStatus(StrEnum):
@@ -49,11 +52,16 @@ def reconcile(known: Iterable[str], batch: Batch | None) -> Reconciled:
         return Reconciled({}, (), before, SyncStatus.FAILED)
     upserts = identified(batch.entries, before)
     doubted = {one for row in batch.quarantined for one in (row.sku, f"{row.sku}@{row.region}")}
-    absent = [one for one in before if one not in upserts and one not in doubted]
-    held = bool(absent) and len(absent) * 2 >= len(before)
+    absent, held = losses(before, lambda one: one in upserts or one in doubted)
     gone = absent if batch.complete and not held else []
     unchanged = tuple(one for one in before if one not in upserts and one not in gone)
     return Reconciled(upserts, tuple(gone), unchanged, _status(batch, held), held)
+
+
+def losses(known: Collection[Id], is_there: Callable[[Id], bool]) -> tuple[list[Id], bool]:
+    """Those of the known that are absent, and whether they are too many to be believed gone."""
+    absent = [one for one in known if not is_there(one)]
+    return absent, bool(absent) and len(absent) * 2 >= len(known)
 
 
 def identified(entries: Iterable[Entry], known: Iterable[str]) -> dict[str, Entry]:

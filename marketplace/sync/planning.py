@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from evaluator.findings import Code, Finding, finding
 from marketplace.catalog.base import Batch, Entry, Quarantined
+from marketplace.catalog.reconcile import losses
 from marketplace.models import Listing, Price, Snapshot, Source
 from marketplace.sync.derived import DERIVED_COLUMNS, derive, rental_gpus
 from marketplace.sync.prices import price_of, storable
@@ -67,11 +68,9 @@ def plan(source: Source, sighting: Sighting) -> Plan:
     believed, misfits = _split(batch.entries)
     quarantined = [*batch.quarantined, *misfits]
     prior = {key_of_row(row): row for row in source.listings.prefetch_related("facts")}
-    gone = _gone(prior, believed, quarantined) if batch.complete else []
     if not believed:
         raise Held("No listing could be read.")
-    if not sighting.losses_accepted:
-        _check_losses(prior, gone)
+    gone = _gone(prior, believed, quarantined, sighting)
     drafts = [
         _draft(prior.get(key), source, entry, sighting) for key, entry in sorted(believed.items())
     ]
@@ -100,21 +99,20 @@ def _set_aside(entry: Entry, reason: Finding) -> Quarantined:
 
 
 def _gone(
-    prior: Mapping[Key, Listing], believed: Mapping[Key, Entry], doubted: Iterable[Quarantined]
+    prior: Mapping[Key, Listing],
+    believed: Mapping[Key, Entry],
+    doubted: Iterable[Quarantined],
+    sighting: Sighting,
 ) -> list[Listing]:
-    """Current listings that the pages no longer hold. A doubted row is still there."""
+    """Current listings that the pages no longer hold. A doubted row is still there. Raises Held."""
     on_page = {(clean(row.sku), clean(row.region), clean(row.zone)) for row in doubted}
-    return [
-        row
-        for key, row in sorted(prior.items())
-        if row.gone_at is None and key not in believed and key[:3] not in on_page
-    ]
-
-
-def _check_losses(prior: Mapping[Key, Listing], gone: Sequence[Listing]) -> None:
-    current = sum(row.gone_at is None for row in prior.values())
-    if len(gone) * 2 >= current > 0:
-        raise Held(f"{len(gone)} of {current} listings are missing.")
+    known = [key for key, row in sorted(prior.items()) if row.gone_at is None]
+    absent, too_many = losses(known, lambda key: key in believed or key[:3] in on_page)
+    if not sighting.batch.complete:
+        return []
+    if too_many and not sighting.losses_accepted:
+        raise Held(f"{len(absent)} of {len(known)} listings are missing.")
+    return [prior[key] for key in absent]
 
 
 def _draft(prior: Listing | None, source: Source, entry: Entry, sighting: Sighting) -> Draft:
