@@ -18,7 +18,8 @@ class Entry:
     `vram_bytes_per_gpu` is the published label size of the card times 10^9 where the figure names
     a known size, else the bytes stated; a memory budget uses the card's reported size instead.
     `gpu_count` counts every GPU of the rental, over all its `nodes`.
-    `words` holds the provider's own text for each attribute.
+    `words` holds the provider's own text for each attribute, `page` the index of the page that it
+    stands on.
     """
 
     sku: str
@@ -43,6 +44,7 @@ class Entry:
     quotes: tuple[Quote, ...] = ()
     findings: tuple[Finding, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
+    page: int = 0
 
 
 @dataclass(frozen=True, slots=True)

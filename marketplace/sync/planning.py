@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -85,8 +85,10 @@ def _split(entries: Iterable[Entry]) -> tuple[dict[Key, Entry], list[Quarantined
     for entry in entries:
         if reason := misfit(entry):
             quarantined.append(_set_aside(entry, reason))
-        elif entry not in found.setdefault(key_of(entry), []):
-            found[key_of(entry)].append(entry)
+            continue
+        rivals = found.setdefault(key_of(entry), [])
+        if not any(replace(rival, page=entry.page) == entry for rival in rivals):
+            rivals.append(entry)
     for key, rivals in found.items():
         if len(rivals) > 1:
             reason = finding(Code.DUPLICATE_KEY, key="/".join(key[:3]), times=len(rivals))
@@ -120,7 +122,7 @@ def _draft(prior: Listing | None, source: Source, entry: Entry, sighting: Sighti
     before = _state(listing)
     for name, value in columns_of(entry).items():
         setattr(listing, name, value)
-    listing.gone_at, listing.seen_in = None, sighting.snapshots[0]
+    listing.gone_at, listing.seen_in = None, sighting.snapshots[entry.page]
     listing.last_seen = max(listing.last_seen, sighting.seen_at)
     count = rental_gpus(listing)
     prices = [price_of(quote, listing, count) for quote in storable(entry.quotes)]

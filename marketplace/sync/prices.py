@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit, machine_per_hour
-from marketplace.models import Listing, Price, Snapshot
+from marketplace.models import Listing, Price
 from marketplace.sync.rows import clean
 
 PLACES = Decimal("1e-8")
@@ -74,7 +74,7 @@ def on_demand_hour(prices: Iterable[Price]) -> tuple[Decimal | None, str]:
 
 
 def record(
-    prices: Iterable[Price], settled: Set[int], snapshot: Snapshot, at: datetime
+    source_id: int, prices: Iterable[Price], settled: Set[int], at: datetime
 ) -> tuple[int, int]:
     """Append what is new, close what ended; return how many of each.
 
@@ -82,11 +82,11 @@ def record(
     those that were delisted, which have none. Prices of other listings stay as they are.
     """
     wanted = {identity(price): price for price in prices}
-    standing = {identity(price): price.pk for price in _standing(snapshot.source_id)}
+    standing = {identity(price): price.pk for price in _standing(source_id)}
     ended = [key for one, key in standing.items() if one not in wanted and one[0] in settled]
     fresh = [price for one, price in wanted.items() if one not in standing]
     for price in fresh:
-        price.snapshot, price.first_seen = snapshot, at
+        price.first_seen = at
     # Closed first, so that the new observation of a price can take its place.
     Price.objects.filter(pk__in=ended).update(superseded_at=at)
     Price.objects.bulk_create(fresh, batch_size=500)

@@ -29,7 +29,7 @@ def publish(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
     with transaction.atomic():
         hold_fence(run)
         _write_listings(run, plan, sighting)
-        added, closed = _write_prices(plan, sighting)
+        added, closed = _write_prices(run, plan, sighting)
         _write_quarantined(run, plan.quarantined)
         _refresh_age(run, sighting.seen_at)
         counts = (
@@ -87,9 +87,13 @@ def _upsert(rows: list[Listing]) -> None:
 
 
 def _touch(rows: Sequence[Listing], sighting: Sighting) -> None:
-    for chunk in _chunks([row.pk for row in rows]):
-        seen_now = Listing.objects.filter(pk__in=chunk, last_seen__lte=sighting.seen_at)
-        seen_now.update(last_seen=sighting.seen_at, seen_in=sighting.snapshots[0])
+    by_snapshot: dict[int, list[int]] = {}
+    for row in rows:
+        by_snapshot.setdefault(row.seen_in_id, []).append(row.pk)
+    for snapshot, keys in by_snapshot.items():
+        for chunk in _chunks(keys):
+            older = Listing.objects.filter(pk__in=chunk, last_seen__lte=sighting.seen_at)
+            older.update(last_seen=sighting.seen_at, seen_in=snapshot)
 
 
 def _write_history(run: SyncRun, rows: Sequence[Listing], *, update: bool) -> None:
@@ -99,12 +103,12 @@ def _write_history(run: SyncRun, rows: Sequence[Listing], *, update: bool) -> No
     )
 
 
-def _write_prices(plan: Plan, sighting: Sighting) -> tuple[int, int]:
+def _write_prices(run: SyncRun, plan: Plan, sighting: Sighting) -> tuple[int, int]:
     prices = [price for draft in plan.drafts for price in draft.prices]
     for price in prices:
-        price.listing_id = price.listing.pk
+        price.listing_id, price.snapshot_id = price.listing.pk, price.listing.seen_in_id
     settled = {row.pk for row in plan.gone} | {draft.listing.pk for draft in plan.drafts}
-    return record(prices, settled, sighting.snapshots[0], sighting.seen_at)
+    return record(run.source_id, prices, settled, sighting.seen_at)
 
 
 def _write_quarantined(run: SyncRun, rows: Sequence[Quarantined]) -> None:

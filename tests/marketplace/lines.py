@@ -28,10 +28,15 @@ class LinesAdapter:
         self.before_reading()
         lines = [line for page in pages for line in _lines(page)]
         rows = [line.split("|") for line in lines if "|" in line]
+        numbers = [n for n, page in enumerate(pages) for line in _lines(page) if "|" in line]
         if not rows:
             raise UnreadablePage(finding(Code.LAYOUT_CHANGED))
         return Batch(
-            entries=tuple(_entry(row) for row in rows if not row[0].startswith("?")),
+            entries=tuple(
+                _entry(row, number)
+                for row, number in zip(rows, numbers, strict=True)
+                if not row[0].startswith("?")
+            ),
             quarantined=tuple(_doubted(row) for row in rows if row[0].startswith("?")),
             left_out={"cpu_only": lines.count("cpu")} if "cpu" in lines else {},
         )
@@ -41,7 +46,7 @@ def _lines(page: Page) -> Iterator[str]:
     return iter(page.body.decode().splitlines())
 
 
-def _entry(row: list[str]) -> Entry:
+def _entry(row: list[str], page: int) -> Entry:
     sku, region, model, count, vram, price = row
     amount = Decimal(price) if price else None
     quote = amount and Quote(amount, "USD", TimeUnit.HOUR, Basis.MACHINE, words=f"${price}")
@@ -54,6 +59,7 @@ def _entry(row: list[str]) -> Entry:
         vram_bytes_per_gpu=int(vram) * GB if vram else None,
         quotes=(quote,) if quote else (),
         words={"gpu": model},
+        page=page,
     )
 
 

@@ -270,6 +270,8 @@ def test_pages_are_read_as_each_names_the_next(source: Source, site: Site) -> No
     run = synced(source)
     assert (run.counts["pages"], run.counts["listings"]) == (2, 4)
     assert site.pages_asked() == ["/list", "/list?page=2"]
+    assert bytes(listing("d-2").seen_in.body).startswith(b"d-2")
+    assert listing("d-2").prices.get().snapshot == listing("d-2").seen_in
     again = sync.reparse(source.pk, now=LATER)
     assert again is not None
     assert again.counts["listings"] == 4

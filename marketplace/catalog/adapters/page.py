@@ -33,7 +33,9 @@ class PageAdapter:
         readings = [_read(page, number) for number, page in enumerate(pages)]
         if not any(reading.holds_something for reading in readings):
             raise UnreadablePage(_why_nothing(readings), _seen_instead(readings))
-        outcomes = [one for reading in readings for one in _outcomes(reading)]
+        outcomes = [
+            one for number, reading in enumerate(readings) for one in _outcomes(reading, number)
+        ]
         left_out = _left_out(readings, outcomes)
         believed, repeated = _without_repetitions(
             [one for one in outcomes if not isinstance(one, LeftOut)]
@@ -78,11 +80,12 @@ def _seen_instead(readings: Sequence[PageReading]) -> str:
     return f"Read {len(readings)} page(s), expected cards, table rows or product data with GPUs."
 
 
-def _outcomes(reading: PageReading) -> Iterator[Outcome]:
+def _outcomes(reading: PageReading, number: int) -> Iterator[Outcome]:
     groups = group_records(reading)
     firsts = told_apart([group[0] for group in groups])
     for first, group in zip(firsts, groups, strict=True):
-        yield normalise([first, *group[1:]], reading.context)
+        outcome = normalise([first, *group[1:]], reading.context)
+        yield replace(outcome, page=number) if isinstance(outcome, Entry) else outcome
 
 
 def _left_out(readings: Sequence[PageReading], outcomes: Iterable[Outcome]) -> dict[str, int]:
@@ -124,7 +127,7 @@ def _content(one: Believed) -> str:
     if isinstance(one, Quarantined):
         return repr(one.reason)
     quotes = tuple(replace(quote, words="") for quote in one.quotes)
-    return repr(replace(one, words={}, url="", title="", findings=(), quotes=quotes))
+    return repr(replace(one, words={}, url="", title="", findings=(), quotes=quotes, page=0))
 
 
 def _doubted(rivals: Sequence[Believed]) -> Quarantined:
