@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -38,6 +39,11 @@ class Standing:
     quarantined: tuple[tuple[str, int], ...]
     left_out: tuple[tuple[str, int], ...]
     next_due: datetime | None
+
+    @property
+    def in_use(self) -> bool:
+        """Switched on, or read at least once: its listings may be among those that are ranked."""
+        return self.source.enabled or self.run is not None
 
 
 def newest_runs() -> dict[int, SyncRun]:
@@ -91,6 +97,14 @@ def standings(now: datetime) -> list[Standing]:
             )
         )
     return found
+
+
+def summed(parts: Iterable[tuple[tuple[str, int], ...]]) -> list[tuple[str, int]]:
+    """Counts by reason over several sources."""
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(dict(part))
+    return sorted(total.items())
 
 
 def _listings_by_source() -> dict[int, int]:

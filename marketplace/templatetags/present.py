@@ -89,11 +89,8 @@ def _digits(value: Decimal) -> str:
     return f"{whole}.{cents.rstrip('0').ljust(2, '0')}"
 
 
-BASES = {
-    "machine": "per machine",
-    "gpu": "per GPU",
-    "unknown": "(per machine or per GPU not stated)",
-}
+BASES = {"machine": "per machine-{}", "gpu": "per GPU-{}"}
+BASIS_NOT_STATED = "per {} (of a machine or of a GPU: not stated)"
 
 
 class Priced(Protocol):
@@ -112,9 +109,8 @@ def rate(price: Priced | None) -> str:
     """All five parts in the order in which they were published."""
     if price is None:
         return "no price published"
-    per_time = f"for {price.term or 'a term'}" if price.unit == "term" else f"per {price.unit}"
-    parts = [money(price.amount, price.currency), BASES[price.basis], per_time]
-    return f"{' '.join(parts)}, {purchase(price)}"
+    per = BASES.get(price.basis, BASIS_NOT_STATED).format(price.unit)
+    return f"{money(price.amount, price.currency)} {per}, {purchase(price)}"
 
 
 @register.filter

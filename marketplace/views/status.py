@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from evaluator.findings import Finding
 from marketplace.models import QuarantinedRow, SyncRun
-from marketplace.standings import IN_TROUBLE, standings
+from marketplace.standings import IN_TROUBLE, standings, summed
 from marketplace.views.pages import render_page
 
 ROWS_PER_PAGE = 200
@@ -22,8 +22,10 @@ def status(request: HttpRequest) -> HttpResponse:
     found = standings(timezone.now())
     context = {
         "section": "status",
-        "standings": [standing for standing in found if standing.state != "off"],
-        "switched_off": [standing for standing in found if standing.state == "off"],
+        "standings": [standing for standing in found if standing.in_use],
+        "unused": [standing for standing in found if not standing.in_use],
+        "quarantined": summed(standing.quarantined for standing in found),
+        "left_out": summed(standing.left_out for standing in found),
         "listings": sum(standing.listings for standing in found),
         "in_trouble": [standing for standing in found if standing.state in IN_TROUBLE],
     }

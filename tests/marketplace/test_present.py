@@ -86,14 +86,14 @@ def test_a_price_names_its_five_parts() -> None:
         purchase="reserved",
         term="1 year",
     )
-    assert present.rate(price) == "1.49 USD per GPU per hour, reserved, 1 year"
+    assert present.rate(price) == "1.49 USD per GPU-hour, reserved, 1 year"
 
 
 def test_an_unknown_basis_is_said() -> None:
     price = SimpleNamespace(
         amount=Decimal(3), currency=None, unit="month", basis="unknown", purchase="spot", term=""
     )
-    assert "(per machine or per GPU not stated)" in present.rate(price)
+    assert "per month (of a machine or of a GPU: not stated)" in present.rate(price)
     assert "currency not stated" in present.rate(price)
 
 

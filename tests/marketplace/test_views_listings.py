@@ -196,7 +196,7 @@ def test_the_price_column_repeats_what_was_published(client: Client, source: Sou
     row.save()
     make_price(row, Decimal("1.49"), basis="gpu", machine_per_hour=Decimal("11.92"))
     page = client.get("/listings/").content.decode()
-    assert "1.49 USD per GPU per hour, on demand" in page
+    assert "1.49 USD per GPU-hour, on demand" in page
     assert "<strong>11.92 USD</strong>" in page
 
 

@@ -63,7 +63,7 @@ def test_each_row_shows_plan_memory_price_age_and_evidence(client: Client, catal
     page = " ".join(client.get("/").content.decode().split())
     assert "one GPU" in page
     assert "of 71.7" in page
-    assert "2.49 USD per machine per hour, on demand" in page
+    assert "2.49 USD per machine-hour, on demand" in page
     assert "3 h ago</time>" in page
     assert "#grade-declared" in page
 
@@ -79,7 +79,7 @@ def test_a_price_that_lacks_a_part_is_shown_and_not_compared(
 ) -> None:
     page = " ".join(client.get("/?gpu=L40S").content.decode().split())
     assert "at a price that cannot be compared" in page
-    assert "(per machine or per GPU not stated)" in page
+    assert "per hour (of a machine or of a GPU: not stated)" in page
 
 
 @pytest.mark.parametrize(

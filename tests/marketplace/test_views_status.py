@@ -69,6 +69,24 @@ def test_the_page_counts_listings_and_rows_set_aside_by_reason(client: Client) -
     assert ">1</a>" in page
 
 
+def test_counts_by_reason_are_summed_over_all_sources(client: Client) -> None:
+    for name in ("one", "two"):
+        set_aside(make_run(make_source(name), counts={"left_out": {"no GPU named": 3}}))
+    page = " ".join(client.get("/status").content.decode().split())
+    assert "Set aside in the newest runs: 2 duplicate key." in page
+    assert "Left out: 6 no GPU named." in page
+
+
+def test_a_source_never_read_and_switched_off_stands_apart(client: Client) -> None:
+    source = make_source("read", enabled=False)
+    assert source.runs.exists()
+    idle = make_source("idle", enabled=False)
+    idle.runs.all().delete()
+    response = client.get("/status")
+    assert [one.source.key for one in response.context["standings"]] == ["read"]
+    assert [one.source.key for one in response.context["unused"]] == ["idle"]
+
+
 def test_a_failed_run_prints_its_reason_as_text(client: Client) -> None:
     make_run(
         make_source(), outcome="failed", reason="read <script>alert(1)</script>, expected a page"
