@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from evaluator import __version__
 from evaluator.findings import Code, Finding
 from evaluator.verdict import MachineVerdict
+
+
+@cache
+def evaluator_version() -> str:
+    """Version and a digest of the evaluator's own code and data.
+
+    A kept verdict counts only for the code that made it: whoever mends a formula or a figure need
+    not remember to throw old verdicts away.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*")):
+        if path.suffix in (".py", ".toml"):
+            digest.update(path.read_bytes())
+    return f"{__version__}+{digest.hexdigest()[:16]}"
 
 
 class UnreadableReport(ValueError):

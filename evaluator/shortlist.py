@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from evaluator.budgets import FitWord
 from evaluator.candidates import (
     Candidate,
     Offering,
@@ -21,7 +22,7 @@ from evaluator.candidates import (
 from evaluator.economics import Terms, terms_of
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
-from evaluator.verdict import ORDER, MachineVerdict, PlanVerdict, Status, judge_briefly
+from evaluator.verdict import ORDER, MachineVerdict, PlanVerdict, Status, judge_briefly, miss_of
 from evaluator.workbook import Workbook
 
 __all__ = ["Candidate", "Offering", "Shortlist", "rank", "shortlist"]
@@ -76,8 +77,9 @@ def rank(
 ) -> Shortlist:
     """Ranks offerings whose configurations are already judged, in an order free of the input's.
 
-    Ready before conditional, then lower cost per hour of all machines that the plan needs, then
-    fewer GPUs, then provider, title, region and key. `now` lets findings name an age.
+    Ready before conditional, what fits before what is tight, then lower cost per hour of all
+    machines that the plan needs, then fewer GPUs, then provider, title, region and key. `now` lets
+    findings name an age.
     """
     terms, hidden = terms_of(workload), Counter[str]()
     inside = [one for one in offerings if in_wanted_region(one, workload.needs)]
@@ -112,9 +114,13 @@ def _candidates(
     hidden: Counter[str],
 ) -> Iterator[Candidate]:
     """One candidate for each group of like offerings; excluded groups are counted in `hidden`."""
+    chosen: dict[str, PlanVerdict | None] = {}
     for group in alike(offerings):
-        verdict = verdicts[group[0].configuration]
-        plan = verdict.best or verdict.nearest
+        key = group[0].configuration
+        verdict = verdicts[key]
+        if key not in chosen:
+            chosen[key] = verdict.best or verdict.nearest
+        plan = chosen[key]
         if plan is None:
             hidden[NOTHING_JUDGED] += len(group)
             continue
@@ -128,25 +134,32 @@ def _candidates(
 
 def _best_single(candidates: Sequence[Candidate], terms: Terms) -> Candidate | None:
     """The first in order among plans on one GPU; where none serves, the one that misses least."""
-    singles = [
-        one if one.plan.plan.gpus == 1 else _on_one_gpu(one, plan, terms)
-        for one in candidates
-        if (plan := one.machine.single)
-    ]
-    serving = [one for one in singles if one.status.serves]
-    return min(serving, key=_order, default=min(singles, key=_nearness, default=None))
+    singles = [(one, plan) for one in candidates if (plan := one.machine.single)]
+    serving = [_on_one_gpu(one, plan, terms) for one, plan in singles if plan.status.serves]
+    if best := min((one for one in serving if one.status.serves), key=_order, default=None):
+        return best
+    least = min((miss_of(plan) for _, plan in singles), default=None)
+    nearest = (_on_one_gpu(one, plan, terms) for one, plan in singles if miss_of(plan) == least)
+    return min(nearest, key=_nearness, default=None)
 
 
 def _on_one_gpu(candidate: Candidate, plan: PlanVerdict, terms: Terms) -> Candidate:
+    if candidate.plan is plan:
+        return candidate
     group = (candidate.offering, *candidate.alike)
     return candidate_of(group, candidate.machine, plan, terms)
 
 
 def _order(one: Candidate) -> tuple[object, ...]:
-    """Lower is better. Candidates without a comparable price come after all that have one."""
+    """Lower is better. Candidates without a comparable price come after all that have one.
+
+    Predictions rank by their pessimistic end: a tight plan may not hold, so it follows those of
+    its status that fit.
+    """
     cost = (one.cost_per_hour or 0) if one.rate.ranked else 0
+    tight = one.plan.fit.word is FitWord.TIGHT
     place = place_of(one.offering)
-    return (ORDER[one.status], not one.rate.ranked, cost, one.plan.plan.gpus, place)
+    return (ORDER[one.status], tight, not one.rate.ranked, cost, one.plan.plan.gpus, place)
 
 
 def _nearness(one: Candidate) -> tuple[object, ...]:

@@ -109,7 +109,7 @@ class MachineVerdict:
     def nearest(self) -> PlanVerdict | None:
         """The plan that misses by fewest bytes of those that do not serve; unknown comes last."""
         missing = [verdict for verdict in self.plans if not verdict.status.serves]
-        return min(missing, key=_miss, default=None)
+        return min(missing, key=miss_of, default=None)
 
     @property
     def status(self) -> Status:
@@ -123,7 +123,8 @@ class MachineVerdict:
         return verdict.host if verdict else ()
 
 
-def _miss(verdict: PlanVerdict) -> tuple[bool, int]:
+def miss_of(verdict: PlanVerdict) -> tuple[bool, int]:
+    """Sort key of what does not serve: fewest missing bytes first, what is unknown last."""
     return (verdict.status is Status.UNKNOWN, verdict.fit.missing_bytes)
 
 
@@ -269,7 +270,7 @@ def _card_findings(machine: Machine) -> Iterator[Finding]:
     if machine.usable_bytes_per_gpu.value is None:
         yield finding(Code.MEMORY_UNKNOWN)
     if len(machine.specs) > 1 and not machine.gpu_model.at_least(Grade.MEASURED):
-        yield finding(Code.GPU_AMBIGUOUS, cards=", ".join(spec.id for spec in machine.specs))
+        yield finding(Code.GPU_AMBIGUOUS, cards=", ".join(spec.name for spec in machine.specs))
 
 
 FIT_SENTENCES = {

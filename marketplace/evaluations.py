@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -12,9 +13,8 @@ from django.db import transaction
 from django.db.models import Min, QuerySet
 from django.utils import timezone
 
-from evaluator import __version__
 from evaluator.jobs import Workload
-from evaluator.reports import UnreadableReport, from_report, to_report
+from evaluator.reports import UnreadableReport, evaluator_version, from_report, to_report
 from evaluator.shortlist import Shortlist, rank
 from evaluator.verdict import MachineVerdict, judge, judge_briefly
 from evaluator.workbook import Workbook
@@ -25,6 +25,8 @@ from marketplace.machines import configuration_of, machine_of
 from marketplace.models import Evaluation, Listing, Verdict
 from marketplace.models.evaluation import EvaluationState
 
+OLD = timedelta(days=7)
+"""How long verdicts of another version stay, in case that version is still running somewhere."""
 CHUNK = 50
 """Configurations judged and stored at once: what a cancelled or killed job may lose."""
 
@@ -92,7 +94,7 @@ def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerd
 
 def _kept_rows(workload: Workload) -> QuerySet[Verdict]:
     return Verdict.objects.filter(
-        workload_fingerprint=workload.fingerprint(), evaluator_version=__version__
+        workload_fingerprint=workload.fingerprint(), evaluator_version=evaluator_version()
     )
 
 
@@ -128,7 +130,7 @@ def _store(workload: Workload, verdicts: Mapping[str, MachineVerdict]) -> None:
         Verdict(
             workload_fingerprint=fingerprint,
             configuration=configuration,
-            evaluator_version=__version__,
+            evaluator_version=evaluator_version(),
             status=verdict.status.value,
             report=to_report(verdict),
         )
@@ -185,7 +187,9 @@ def keep_presets() -> list[models.Workload]:
 def request_evaluation(workload: models.Workload) -> Evaluation:
     """A queued evaluation with an outbox message beside it, in one transaction."""
     with transaction.atomic():
-        evaluation = Evaluation.objects.create(workload=workload, evaluator_version=__version__)
+        evaluation = Evaluation.objects.create(
+            workload=workload, evaluator_version=evaluator_version()
+        )
         outbox.enqueue("evaluate_workload", evaluation.pk)
     return evaluation
 
@@ -214,6 +218,7 @@ OPEN = (EvaluationState.QUEUED, EvaluationState.RUNNING)
 
 def _run(evaluation: Evaluation) -> bool:
     """False where it was cancelled between two chunks."""
+    _forget_old_verdicts()
     workload = parse_workload(evaluation.workload.document)
     name_configurations(current())
     wanted = set(current().order_by().values_list("configuration", flat=True).distinct())
@@ -227,6 +232,11 @@ def _run(evaluation: Evaluation) -> bool:
         if not _progress(evaluation, total, done):
             return False
     return True
+
+
+def _forget_old_verdicts() -> None:
+    others = Verdict.objects.exclude(evaluator_version=evaluator_version())
+    others.filter(created_at__lt=timezone.now() - OLD).delete()
 
 
 def _progress(evaluation: Evaluation, total: int, done: int) -> bool:

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaluator import __version__
 from evaluator.machine import LinkClass
-from evaluator.reports import UnreadableReport, condense, from_report, to_report
+from evaluator.reports import (
+    UnreadableReport,
+    condense,
+    evaluator_version,
+    from_report,
+    to_report,
+)
 from evaluator.verdict import MachineVerdict, judge_briefly
 from evaluator.workbook import Workbook
 from tests.evaluator.machines import LORA_8B, SERVE_8B, TRAIN_70B, machine, preset
@@ -53,3 +60,8 @@ def test_a_report_of_another_shape_is_refused(damage: object) -> None:
     damage(report)  # type: ignore[operator]
     with pytest.raises(UnreadableReport):
         from_report(report)
+
+
+def test_the_version_names_the_code_that_judged_and_fits_its_column() -> None:
+    assert evaluator_version().startswith(f"{__version__}+")
+    assert len(evaluator_version()) <= 40

@@ -230,7 +230,7 @@ def test_ranked_rows_are_comparable_serve_and_never_grow_cheaper(
 ) -> None:
     rows = rank(preset(slug), offerings, VERDICTS[slug], 100).rows[1:]
     assert all(row.status.serves and row.rate.ranked for row in rows)
-    order = [(ORDER[row.status], row.cost_per_hour) for row in rows]
+    order = [(ORDER[row.status], row.plan.fit.word == "tight", row.cost_per_hour) for row in rows]
     assert order == sorted(order)
 
 

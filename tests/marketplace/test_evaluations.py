@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from evaluator.fields import InvalidWorkload
@@ -72,10 +74,18 @@ def test_another_version_judges_anew(
     source: Source, judged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluations.shortlist_for(workload())
-    monkeypatch.setattr(evaluations, "__version__", "next")
+    monkeypatch.setattr(evaluations, "evaluator_version", lambda: "next")
     evaluations.shortlist_for(workload())
     assert len(judged) == 4
     assert set(Verdict.objects.values_list("evaluator_version", flat=True)) >= {"next"}
+
+
+def test_verdicts_of_a_version_long_gone_are_forgotten(source: Source) -> None:
+    evaluations.shortlist_for(workload())
+    weeks_ago = timezone.now() - timedelta(weeks=3)
+    Verdict.objects.update(evaluator_version="before", created_at=weeks_ago)
+    evaluations.evaluate(requested().pk)
+    assert not Verdict.objects.filter(evaluator_version="before").exists()
 
 
 def test_listings_without_a_fingerprint_are_not_one_machine(source: Source) -> None:
