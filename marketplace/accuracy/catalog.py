@@ -134,6 +134,4 @@ def _compare_rows(
         fate = "quarantined" if name in doubted else "absent"
         if fate not in fates(row):
             yield Difference(name, "listed", fate)
-    yield from (
-        Difference(name, "absent", "listed") for name in entries if name not in rows
-    )
+    yield from (Difference(name, "absent", "listed") for name in entries if name not in rows)

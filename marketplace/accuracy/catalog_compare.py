@@ -135,9 +135,7 @@ def _listed_values(accept: Mapping[str, Any], key: str) -> list[Any]:
     return accept[key] if isinstance(accept[key], list) else [accept[key]]
 
 
-def _offer_fits(
-    allowed: Mapping[str, list[Any]], read: Mapping[str, Any], single: bool
-) -> bool:
+def _offer_fits(allowed: Mapping[str, list[Any]], read: Mapping[str, Any], single: bool) -> bool:
     return all(
         any(_offer_field(name, one, read[name], single) for one in values)
         for name, values in allowed.items()

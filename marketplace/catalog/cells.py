@@ -128,7 +128,13 @@ def _cells(lines: list[Line]) -> Iterator[Cell]:
         yield Cell(waiting.text, parts=waiting.parts)
 
 
-_BY_ITSELF = (Attribute.GPU, Attribute.AVAILABILITY, Attribute.QUANTITY, Attribute.LINK, Attribute.URL)
+_BY_ITSELF = (
+    Attribute.GPU,
+    Attribute.AVAILABILITY,
+    Attribute.QUANTITY,
+    Attribute.LINK,
+    Attribute.URL,
+)
 """Words that also stand alone as a badge or a button: "Available", "NVLink", "Details"."""
 
 
@@ -141,7 +147,12 @@ def _is_label(line: Line) -> bool:
         return True
     if attribute is Attribute.PRICE and not _PRICE_LABEL.fullmatch(line.text.strip()):
         return False
-    return attribute not in _BY_ITSELF or line.text.lower() in ("availability", "status", "gpu", "interconnect")
+    return attribute not in _BY_ITSELF or line.text.lower() in (
+        "availability",
+        "status",
+        "gpu",
+        "interconnect",
+    )
 
 
 def _is_figure_over_label(line: Line, following: Line | None, waiting: Line | None) -> bool:

@@ -13,20 +13,34 @@ STALE_AFTER = timedelta(days=30)
 """A price list that dates itself further back is old news, however fresh the fetch."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_OTHERS = {"mai": 5, "mär": 3, "okt": 10, "dez": 12, "fév": 2, "avr": 4, "aoû": 8, "déc": 12, "jui": 7}
+_OTHERS = {
+    "mai": 5,
+    "mär": 3,
+    "okt": 10,
+    "dez": 12,
+    "fév": 2,
+    "avr": 4,
+    "aoû": 8,
+    "déc": 12,
+    "jui": 7,
+}
 _SAYS = re.compile(
     r"\b(?:as\sof|last\s(?:updated?|modified|changed|checked)|updated?(?:\son)?|valid\s(?:from|until|to)|effective|stand"
     r"|prices?\s(?:from|of|checked)|price\slist|snapshot|captured|generated|mise\sà\sjour|aktualisiert|zuletzt|archived?)\b", re.I,
 )  # fmt: skip
 _ISO = re.compile(r"(?<!\d)(20\d\d)-(\d{2})-(\d{2})(?!\d)")
 _DOTTED = re.compile(r"(?<!\d)(\d{1,2})\.(\d{1,2})\.(20\d\d)(?!\d)")
-_NAMED = re.compile(r"(?<!\w)(?:(\d{1,2})(?:st|nd|rd|th|\.)?\s)?([A-Za-zäéû]{3,9})\.?(?:\s(\d{1,2})(?:st|nd|rd|th)?,)?\s(20\d\d)(?!\d)")
+_NAMED = re.compile(
+    r"(?<!\w)(?:(\d{1,2})(?:st|nd|rd|th|\.)?\s)?([A-Za-zäéû]{3,9})\.?(?:\s(\d{1,2})(?:st|nd|rd|th)?,)?\s(20\d\d)(?!\d)"
+)
 
 
 def read_page_date(stated: Iterable[str], lines: Iterable[str]) -> date | None:
     """The newest day that meta elements or a line of the page name; None when none does."""
     found = [one for text in stated for one in _dates(text)]
-    found += [one for line in lines if len(line) < 160 and _SAYS.search(line) for one in _dates(line)]
+    found += [
+        one for line in lines if len(line) < 160 and _SAYS.search(line) for one in _dates(line)
+    ]
     return max(found, default=None)
 
 

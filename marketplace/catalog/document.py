@@ -27,6 +27,9 @@ _HIDING = re.compile(
 _RESPONSIVE = re.compile(r":(?:block|flex|grid|inline|table)|^d-\w{2,3}-(?:block|flex|grid|inline)")
 _HIDING_CLASSES = frozenset({"hidden", "d-none", "is-hidden"})
 _META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s{0,9}=\s{0,9}[\"']?([\w.:-]{1,40})", re.I)
+_ROW_ENDS = re.compile(
+    r"</(?:tr|li|article|section|div|tbody|table|ul|ol|dl|main|p)\s{0,4}>\s{0,80}$", re.I
+)
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -45,7 +48,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`root` holds visible elements only; `scripts` the texts of JSON blocks, by type.
+    """`torn` says that the body breaks off inside a row. `root` holds visible elements only; `scripts` the texts of JSON blocks, by type.
 
     `hid_text` says that text which no visitor sees was taken out. `next_links` are the (rel, href)
     of links that carry a relation, the head included. `dates` are those the page gives itself.
@@ -59,6 +62,7 @@ class Document:
     next_links: tuple[tuple[str, str], ...] = ()
     dates: tuple[str, ...] = ()
     text_start: str = ""
+    torn: bool = False
 
 
 def decode(body: bytes, content_type: str = "") -> Decoded:
@@ -105,7 +109,8 @@ def read_document(body: bytes, content_type: str = "") -> Document:
     whole = _is_whole(decoded.text)
     hid = _prune(root, _hidden_selectors(root))
     return Document(
-        root, scripts, decoded.replaced, hid, whole, relations, dates, decoded.text[:20_000]
+        root, scripts, decoded.replaced, hid, whole, relations, dates, decoded.text[:20_000],
+        torn=not whole and not _ROW_ENDS.search(decoded.text[-200:]),
     )
 
 
@@ -118,8 +123,16 @@ def _relations(root: Element) -> Iterator[tuple[str, str]]:
 def _dates(root: Element) -> Iterator[str]:
     """What `<meta>` names as the day of the last change."""
     for element in root.iter("meta"):
-        name = (element.get("name") or element.get("property") or element.get("http-equiv") or "").lower()
-        if name in ("last-modified", "date", "dcterms.modified", "article:modified_time", "revised"):
+        name = (
+            element.get("name") or element.get("property") or element.get("http-equiv") or ""
+        ).lower()
+        if name in (
+            "last-modified",
+            "date",
+            "dcterms.modified",
+            "article:modified_time",
+            "revised",
+        ):
             yield element.get("content") or ""
 
 
@@ -182,8 +195,10 @@ def _prune(root: Element, selectors: frozenset[str]) -> bool:
     unseen = [one for one in root.iter() if one.tag in _UNSEEN_TAGS or _is_hidden(one, selectors)]
     found = False
     for element in unseen:
-        found = found or (element.tag in ("template",) or element.tag not in _UNSEEN_TAGS) and (
-            _says_something(element)
+        found = (
+            found
+            or (element.tag in ("template",) or element.tag not in _UNSEEN_TAGS)
+            and (_says_something(element))
         )
         _remove(element)
     return found

@@ -104,7 +104,9 @@ def _count(record: Record, label: Label) -> tuple[Count, str]:
 
 def _count_column(record: Record) -> int | None:
     for cell in record.of(A.GPU_COUNT, A.GPU):
-        match = re.fullmatch(r"\W{0,2}[x×]?\s?(\d{1,15})\s?(?:[x×]|gpus?|cards?|pcs)?\W{0,2}", cell.text, re.I)
+        match = re.fullmatch(
+            r"\W{0,2}[x×]?\s?(\d{1,15})\s?(?:[x×]|gpus?|cards?|pcs)?\W{0,2}", cell.text, re.I
+        )
         if match and (cell.attribute is A.GPU_COUNT or len(match[1]) < 4):
             per_node = re.search(r"per (?:node|server|machine)", cell.label, re.I)
             return int(match[1]) * (max([1, *_node_cells(record)]) if per_node else 1)
@@ -191,8 +193,11 @@ def _named_figures(record: Record) -> Iterator[Figure]:
     texts = [record.title, *(cell.text for cell in record.of(A.GPU, A.TITLE))]
     texts += [cell.text for cell in record.unlabelled if leads_with_gpu(cell.text, cell.parts)]
     for text in texts:
-        if read_label(bounded(text)).model:
-            yield from (_figure(one, one.scope) for one in find_sizes(text) if _is_gpu_memory(one))
+        model = read_label(bounded(text)).model
+        if model:
+            # The 3 of "Gaudi 3 128 GB" would group with the digits after it.
+            rest = re.sub(re.escape(model), ";", bounded(text), count=1, flags=re.I)
+            yield from (_figure(one, one.scope) for one in find_sizes(rest) if _is_gpu_memory(one))
 
 
 def _loose_figures(record: Record) -> Iterator[Figure]:
@@ -236,7 +241,9 @@ def _vcpus(record: Record, gpus: int | None) -> int | None:
             return _plausible(number * (gpus or 0) if per_gpu else number, _MOST_VCPUS)
     texts = [cell.text for cell in (*record.unlabelled, *record.of(A.CPU_MODEL))]
     number = _cores(texts)
-    per_gpu = any(re.search(r"(?:cpus?|cores?|threads?)\s?(?:per|/)\s?gpu", text, re.I) for text in texts)
+    per_gpu = any(
+        re.search(r"(?:cpus?|cores?|threads?)\s?(?:per|/)\s?gpu", text, re.I) for text in texts
+    )
     return _plausible(number * (gpus or 0) if number and per_gpu else number, _MOST_VCPUS)
 
 
@@ -265,7 +272,9 @@ def _ram(record: Record, gpus: int | None) -> int | None:
         size = read_size(cell.text, cell.label)
         if size and size.total_bytes:
             per_gpu = is_per_gpu(cell.label) or size.scope is Scope.EACH
-            return _plausible(size.total_bytes * (gpus or 0) if per_gpu else size.total_bytes, _MOST_RAM)
+            return _plausible(
+                size.total_bytes * (gpus or 0) if per_gpu else size.total_bytes, _MOST_RAM
+            )
     sizes = [one for one in _loose_sizes(record) if one.kind is SizeKind.RAM]
     if not sizes:
         return None
@@ -332,6 +341,8 @@ def _stock(record: Record) -> availability.Stock:
         availability.read_stock(piece) for cell in record.unlabelled for piece in _pieces(cell)
     ]
     said = [one for one in (*fields, *counts, *badges) if one.state is not availability.A.UNKNOWN]
+    # "Ask us" beside a state is about the price.
+    said.sort(key=lambda one: one.state is availability.A.ON_REQUEST)
     first = next(iter(said), availability.UNSAID)
     numbers = [one.quantity for one in (*counts, *said) if one.quantity is not None]
     return availability.Stock(first.state, numbers[0] if numbers else None, first.words)

@@ -24,7 +24,9 @@ _STRUCK_CLASS = re.compile(
 )  # fmt: skip
 _FOOTNOTE = re.compile(r"[\d*†‡§¹²³a-c,()\[\] ]{0,6}")
 _GLUE_BEFORE = re.compile(r"^[/.,%:;)\]!?]")
-_GLUE_AFTER = re.compile(r"[$€£₹¥/(\[]$")
+_GLUE_AFTER = frozenset("$€£₹¥/([")
+_MOST_PARTS = 200
+"""More inline parts in one line are a page without blocks; what follows is not read."""
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class _Builder:
             self.owner = owner
         if self.glue and self.parts and not self.parts[-1][-1:].isspace():
             self.parts[-1] += text
-        elif text.strip() or self.parts:
+        elif (text.strip() or self.parts) and len(self.parts) < _MOST_PARTS:
             self.parts.append(text)
         self.glue = True
 
@@ -71,17 +73,17 @@ class _Builder:
 
 
 def _join(parts: list[str]) -> str:
-    text = ""
+    pieces: list[str] = []
+    last = " "
     for part in parts:
-        tight = not text or text[-1:].isspace() or part[:1].isspace()
-        glued = bool(_GLUE_BEFORE.match(part) or _GLUE_AFTER.search(text))
-        text += part if tight or glued else " " + part
-    return clean(text)
+        tight = last.isspace() or part[:1].isspace()
+        glued = bool(_GLUE_BEFORE.match(part)) or last in _GLUE_AFTER
+        pieces.append(part if tight or glued else " " + part)
+        last = part[-1:] or last
+    return clean("".join(pieces))
 
 
-def read_lines(
-    roots: list[Element], skip: frozenset[Element] = frozenset()
-) -> list[Line]:
+def read_lines(roots: list[Element], skip: frozenset[Element] = frozenset()) -> list[Line]:
     """The lines under some elements, without the elements of `skip` below them."""
     builder = _Builder()
     for root in roots:
@@ -135,7 +137,9 @@ def _is_struck(element: Element) -> bool:
         return True
     classes = element.get("class") or ""
     return element.tag in ("span", "small", "div", "p", "b", "em") and (
-        bool(_STRUCK_CLASS.search(classes)) and "price" in classes.lower() or "line-through" in classes
+        bool(_STRUCK_CLASS.search(classes))
+        and "price" in classes.lower()
+        or "line-through" in classes
     )
 
 

@@ -69,9 +69,25 @@ def _needs_more(record: Record, seen: dict[tuple[str, str], int]) -> bool:
 
 def _longer(record: Record) -> str:
     """Title and hardware words, never the price or the position: both change between syncs."""
-    words = [cell.text for cell in record.cells if cell.attribute is None or cell.attribute.value in _STABLE]
+    words = [
+        cell.text
+        for cell in record.cells
+        if cell.attribute is None or cell.attribute.value in _STABLE
+    ]
     hardware = [text for text in words if not any(sign in text for sign in "$€£₹")]
     return slug_of(" ".join([record.title, *hardware]))
 
 
-_STABLE = ("gpu", "gpu_count", "vram", "vcpu", "ram", "disk", "memory", "region", "zone", "link", "cpu_model")
+_STABLE = (
+    "gpu",
+    "gpu_count",
+    "vram",
+    "vcpu",
+    "ram",
+    "disk",
+    "memory",
+    "region",
+    "zone",
+    "link",
+    "cpu_model",
+)

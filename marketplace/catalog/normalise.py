@@ -211,7 +211,9 @@ def _words(record: Record, hardware: Hardware) -> dict[str, str]:
     }  # fmt: skip
     for cell in record.cells:
         name = cell.attribute.value if cell.attribute else "text"
-        words[name] = f"{words[name]} | {cell.text}" if words.get(name) and name == "text" else (
-            words.get(name) or cell.text
+        words[name] = (
+            f"{words[name]} | {cell.text}"
+            if words.get(name) and name == "text"
+            else (words.get(name) or cell.text)
         )
     return {name: text[:_LONGEST_WORDS] for name, text in words.items() if text}

@@ -45,9 +45,12 @@ class Offers:
 # --- what is said of all prices
 
 _SPEAKS_OF_PRICES = re.compile(
-    r"\b(?:prices?|rates?|pricing|amounts|preise?|prix|dollars?|tarifs?|ceny|all\scosts)\b|[$€£₹]\s?/", re.I
+    r"\b(?:prices?|rates?|pricing|amounts|preise?|prix|dollars?|tarifs?|ceny|all\scosts)\b|[$€£₹]\s?/",
+    re.I,
 )
-_SOME_ONLY = re.compile(r"\b(?:marked|labelled|labeled|where|some|unless|with\san?|from|starting|may)\b", re.I)
+_SOME_ONLY = re.compile(
+    r"\b(?:marked|labelled|labeled|where|some|unless|with\san?|from|starting|may)\b", re.I
+)
 
 
 def read_context(notes: Iterable[str]) -> PriceContext:
@@ -124,7 +127,10 @@ def _own_units(found: list[Rate]) -> list[Rate]:
     if len(units) != 1:
         return found
     unit = next(iter(units))
-    return [rate if rate.unit or rate.role is not Role.RATE else replace(rate, unit=unit) for rate in found]
+    return [
+        rate if rate.unit or rate.role is not Role.RATE else replace(rate, unit=unit)
+        for rate in found
+    ]
 
 
 def _in_context(rate: Rate, here: PriceContext, tenure: rates.Tenure | None) -> Rate:
@@ -152,7 +158,11 @@ def settle(found: Sequence[Rate], gpu_count: int | None, nodes: int = 1) -> Offe
         if not LOWEST <= rate.amount <= HIGHEST:
             value = f"{rate.amount} ({rate.words})"
             expected = f"{LOWEST} to {HIGHEST}"
-            return Offers(refusal=finding(Code.VALUE_OUT_OF_RANGE, field="price", value=value, expected=expected))
+            return Offers(
+                refusal=finding(
+                    Code.VALUE_OUT_OF_RANGE, field="price", value=value, expected=expected
+                )
+            )
     groups: dict[Group, list[Rate]] = {}
     for rate in usable:
         groups.setdefault((rate.purchase, rate.term, rate.unit), []).append(rate)
@@ -181,7 +191,11 @@ def _one_price(
         words = ", ".join(str(amount) for amount in sorted({*rivals, best.amount}))
         return best, [finding(Code.CONFLICTING_VALUES, words=f"prices {words}")], None
     stated = next((rate for rate in pool if rate.basis is not Basis.UNKNOWN), best)
-    return replace(best, basis=best.basis if best.basis is not Basis.UNKNOWN else stated.basis), [], None
+    return (
+        replace(best, basis=best.basis if best.basis is not Basis.UNKNOWN else stated.basis),
+        [],
+        None,
+    )
 
 
 def _dearest_tier(pool: list[Rate]) -> Rate:
@@ -235,10 +249,19 @@ def _quotes(priced: list[Rate]) -> Iterator[Quote]:
             term = f"{term} by the {rate.unit.value}".strip()
         seen.add((rate.purchase, term))
         if rate.unit:
-            yield Quote(rate.amount, rate.currency, rate.unit, rate.basis, rate.purchase, term, rate.words)
+            yield Quote(
+                rate.amount, rate.currency, rate.unit, rate.basis, rate.purchase, term, rate.words
+            )
 
 
-_UNIT_ORDER = [TimeUnit.HOUR, TimeUnit.SECOND, TimeUnit.DAY, TimeUnit.WEEK, TimeUnit.MONTH, TimeUnit.TERM]
+_UNIT_ORDER = [
+    TimeUnit.HOUR,
+    TimeUnit.SECOND,
+    TimeUnit.DAY,
+    TimeUnit.WEEK,
+    TimeUnit.MONTH,
+    TimeUnit.TERM,
+]
 
 
 def _doubts(rate: Rate, gpu_count: int | None) -> Iterator[Finding]:

@@ -39,9 +39,10 @@ _NOTE_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class PageReading:
-    """What one body holds. `stated_count` is the page's own number of listings."""
+    """What one body holds. `torn` is the row in which it breaks off. `stated_count` is the page's own number of listings."""
 
     visible: tuple[Record, ...] = ()
+    torn: Record | None = None
     structured: tuple[Record, ...] = ()
     state: tuple[Record, ...] = ()
     left_out: dict[str, int] = field(default_factory=dict)
@@ -71,8 +72,11 @@ def read_page(page: Page, number: int = 0) -> PageReading:
     outside = list(_outside(lines, roots))
     structured, broken = read_structured(document.scripts)
     state = read_state(document.scripts)
+    placed = tuple(_placed(visible, page, number))
+    torn = placed[-1] if placed and document.torn else None
     return PageReading(
-        visible=tuple(_placed(visible, page, number)),
+        visible=placed[:-1] if torn else placed,
+        torn=torn,
         structured=tuple(_placed(structured, page, number)),
         state=tuple(_placed(state.records, page, number)),
         left_out=state.left_out,

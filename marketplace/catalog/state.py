@@ -27,7 +27,9 @@ _ASSIGNED = re.compile(
 _CONTEXT = frozenset({Attribute.CURRENCY, Attribute.BASIS, Attribute.UNIT})
 _OFFERING = frozenset({Attribute.PRICE, Attribute.AVAILABILITY, Attribute.QUANTITY, Attribute.VRAM,
                        Attribute.GPU_COUNT, Attribute.REGION})  # fmt: skip
-_PLACES = re.compile(r"regions?|locations?|data ?cent(?:er|re)s?|zones?|sites?|availability|capacity|stock")
+_PLACES = re.compile(
+    r"regions?|locations?|data ?cent(?:er|re)s?|zones?|sites?|availability|capacity|stock"
+)
 
 
 @dataclass(slots=True)
@@ -67,9 +69,7 @@ def _documents(kind: str, text: str, state: State) -> Iterator[Any]:
                 continue
 
 
-def _lists(
-    data: Any, context: tuple[Cell, ...], depth: int
-) -> Iterator[Found]:
+def _lists(data: Any, context: tuple[Cell, ...], depth: int) -> Iterator[Found]:
     """Lists of objects that look like machines, with the currency or basis stated above them."""
     if depth > MAX_DEPTH:
         return
@@ -104,7 +104,9 @@ def _look_like_machines(objects: list[dict[str, Any]]) -> bool:
 
 def _is_machine(cells: tuple[Cell, ...]) -> bool:
     kinds = {cell.attribute for cell in cells}
-    return bool(kinds & _OFFERING) and len(cells) > 2 and any(names_gpu(cell.text) for cell in cells)
+    return (
+        bool(kinds & _OFFERING) and len(cells) > 2 and any(names_gpu(cell.text) for cell in cells)
+    )
 
 
 def _read_items(items: list[dict[str, Any]], context: tuple[Cell, ...], state: State) -> None:
@@ -120,7 +122,9 @@ def _read_items(items: list[dict[str, Any]], context: tuple[Cell, ...], state: S
 def _is_unlisted(cells: tuple[Cell, ...]) -> bool:
     for cell in cells:
         if cell.attribute is Attribute.LISTED:
-            negative = bool(re.search(r"hidden|internal|private|deprecated|staff", cell.label, re.I))
+            negative = bool(
+                re.search(r"hidden|internal|private|deprecated|staff", cell.label, re.I)
+            )
             if (cell.text.lower() in ("true", "1", "yes")) == negative:
                 return True
     return False
@@ -185,8 +189,10 @@ def _flatten_list(values: list[Any], label: str, depth: int) -> Iterator[Cell]:
 def _cell(label: str, text: str) -> Cell:
     """The whole path decides ("gpu memory mib"), else its last key ("price amount")."""
     plain = plain_label(label)
-    attribute = classify(plain) or classify(" ".join(plain.split()[-2:])) or classify(
-        plain.rpartition(" ")[2]
+    attribute = (
+        classify(plain)
+        or classify(" ".join(plain.split()[-2:]))
+        or classify(plain.rpartition(" ")[2])
     )
     return Cell(text, plain, attribute)
 
@@ -196,7 +202,9 @@ def _scalar(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return clean(format(value, "f").rstrip("0").rstrip(".") if isinstance(value, float) else str(value))
+    return clean(
+        format(value, "f").rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    )
 
 
 def _per_region(record: Record, item: dict[str, Any]) -> list[Record]:
@@ -214,7 +222,11 @@ def _per_region(record: Record, item: dict[str, Any]) -> list[Record]:
 
 def _in_region(record: Record, place: dict[str, Any]) -> Record | None:
     cells = tuple(_flatten(place))
-    named = [cell for cell in cells if cell.attribute in (Attribute.REGION, Attribute.SKU, Attribute.TITLE)]
+    named = [
+        cell
+        for cell in cells
+        if cell.attribute in (Attribute.REGION, Attribute.SKU, Attribute.TITLE)
+    ]
     if not named:
         return None
     rest = tuple(cell for cell in cells if cell not in named)

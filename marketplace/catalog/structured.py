@@ -65,7 +65,9 @@ def _types(data: dict[str, Any]) -> set[str]:
 def _record(product: dict[str, Any]) -> Record:
     name, url = _text(product.get("name")), _text(product.get("url"))
     sku = next(
-        filter(None, (_text(product.get(key)) for key in ("sku", "productID", "mpn", "identifier"))),
+        filter(
+            None, (_text(product.get(key)) for key in ("sku", "productID", "mpn", "identifier"))
+        ),
         url.rstrip("/").rpartition("/")[2] or slug_of(name),
     )
     return Record(
@@ -80,7 +82,9 @@ def _cells(product: dict[str, Any]) -> Iterator[Cell]:
     for one in _listed(product.get("additionalProperty")):
         label = _text(one.get("name")) or _text(one.get("propertyID"))
         unit = _text(one.get("unitText")) or _CODES.get(_text(one.get("unitCode")), "")
-        value = " ".join(filter(None, (_text(one.get("value")), unit, _text(one.get("description")))))
+        value = " ".join(
+            filter(None, (_text(one.get("value")), unit, _text(one.get("description"))))
+        )
         if label and value:
             yield labelled(label, value)
     for offer in _listed(product.get("offers")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -12,6 +13,7 @@ from marketplace.catalog.identity import sku_in, url_in
 from marketplace.catalog.lines import headings_above, language_of, text_of
 from marketplace.catalog.reading.counts import names_gpu
 from marketplace.catalog.reading.labels import Attribute, classify
+from marketplace.catalog.reading.money import find_money
 from marketplace.catalog.records import Cell, Record, labelled
 
 _TELLING = frozenset(
@@ -78,8 +80,14 @@ def _header_rows(rows: list[GridRow]) -> list[GridRow]:
         heads.append(row)
     if heads or not rows:
         return heads if len(heads) < len(rows) else heads[:1]
+    if any(names_gpu(cell.text) or _has_amount(cell) for cell in rows[0].distinct):
+        return []
     classified = [classify(cell.text) for cell in rows[0].distinct]
     return rows[:1] if sum(map(bool, classified)) * 2 > len(classified) else []
+
+
+def _has_amount(cell: GridCell) -> bool:
+    return any(money.amount for money in find_money(cell.text[:200]))
 
 
 def _labels(heads: list[GridRow]) -> list[str]:
@@ -116,7 +124,41 @@ def _read_rows(
         held_only_notes = False
         if _is_repeated_header(row, labels):
             continue
-        yield _record(row, labels, (*section_notes, *notes), subject)
+        record = _record(row, labels, (*section_notes, *notes), subject)
+        yield from _by_count(record) or [record]
+
+
+_COUNT_HEADER = re.compile(r"(?:.{0,40}/\s)?(?P<count>\d{1,3})\s?(?:[x×]|[x×]?\s?gpus?)(?:\s/.{0,40})?", re.I)
+
+
+def _by_count(record: Record) -> list[Record]:
+    """Prices under "1x", "2x", "8x": each column is a machine of its own."""
+    columns = [
+        (int(match["count"]), cell)
+        for cell in record.cells
+        if (match := _COUNT_HEADER.fullmatch(cell.label))
+    ]
+    if len(columns) < 2:
+        return []
+    counted = [cell for _, cell in columns]
+    shared = tuple(cell for cell in record.cells if cell not in counted)
+    return [
+        replace(
+            record,
+            sku=f"{record.sku}-{count}x",
+            cells=(
+                *shared,
+                Cell(str(count), "GPUs", Attribute.GPU_COUNT),
+                replace(cell, label="price", attribute=Attribute.PRICE),
+            ),
+        )
+        for count, cell in columns
+        if _has_digit(cell)
+    ]
+
+
+def _has_digit(cell: Cell) -> bool:
+    return any(letter.isdigit() for letter in cell.text)
 
 
 def _is_section_row(row: GridRow, labels: list[str]) -> bool:

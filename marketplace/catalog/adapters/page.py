@@ -86,6 +86,9 @@ def _outcomes(reading: PageReading, number: int) -> Iterator[Outcome]:
     for first, group in zip(firsts, groups, strict=True):
         outcome = normalise([first, *group[1:]], reading.context)
         yield replace(outcome, page=number) if isinstance(outcome, Entry) else outcome
+    if reading.torn:
+        # Half a row may lack digits of its price: it is kept as doubtful, never published.
+        yield Quarantined(reading.torn.sku, finding(Code.PAGE_TRUNCATED))
 
 
 def _left_out(readings: Sequence[PageReading], outcomes: Iterable[Outcome]) -> dict[str, int]:

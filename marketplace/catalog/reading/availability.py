@@ -60,7 +60,10 @@ _SCHEMA = {
     "discontinued": A.SOLD_OUT, "preorder": A.PREORDER, "presale": A.PREORDER,
     "backorder": A.LEAD_TIME, "madetoorder": A.LEAD_TIME, "reserved": A.SOLD_OUT,
 }  # fmt: skip
-_LEFT = re.compile(r"(?<![\w.])(\d{1,5})\+?\s?(?:left|remaining|available|free|in[\s-]stock|units?|servers?|machines?|verfügbar)", re.I)
+_LEFT = re.compile(
+    r"(?<![\w.])(\d{1,5})\+?\s?(?:left|remaining|available|free|in[\s-]stock|units?|servers?|machines?|verfügbar)",
+    re.I,
+)
 _ONLY = re.compile(r"\b(?:only|last|just|nur|noch)\s(\d{1,4})\b", re.I)
 _LONGEST_BADGE = 48
 
@@ -77,7 +80,9 @@ def read_stock(text: str) -> Stock:
     return UNSAID
 
 
-_OTHER_SUBJECT = re.compile(r"nv-?link|infiniband|\bgb\b|\bvcpu|support\b|trial|credit|egress|traffic|\bddos|cancel", re.I)
+_OTHER_SUBJECT = re.compile(
+    r"nv-?link|infiniband|\bgb\b|\bvcpu|support\b|trial|credit|egress|traffic|\bddos|cancel", re.I
+)
 
 
 def _is_other_subject(words: str) -> bool:

@@ -19,12 +19,14 @@ _MAKER = (
     r"[\s:-]{0,3}){0,4}"
 )
 _BEFORE = re.compile(
-    rf"(?:(?P<times>\d{{1,15}})\s?[x×✕*]\s?[\s_-]?|(?P<glued>(?<![\w.])\d{{1,3}})"
+    rf"(?:(?<![\d.,])(?P<times>\d{{1,3}}(?:,\d{{3}}){{1,4}}|\d{{1,15}})\s?[x×✕*]\s?[\s_-]?|(?P<glued>(?<![\w.])\d{{1,3}})"
     rf"|(?<![\w.,$€£])(?P<plain>\d{{1,3}})(?:-gpu)?[\s-](?!gb\b)"
     rf"|(?<![a-z])(?P<word>{_WORD})[-\s](?:gpu\s)?){_MAKER}$",
     re.I,
 )
-_AFTER = re.compile(r"(?<![a-z0-9])(?<!pcie )(?<!pcie)[x×✕]\s?(?P<times>\d{1,4})(?![\w.]|\s?[GT]i?B)", re.I)
+_AFTER = re.compile(
+    r"(?<![a-z0-9])(?<!pcie )(?<!pcie)[x×✕]\s?(?P<times>\d{1,4})(?![\w.]|\s?[GT]i?B)", re.I
+)
 _GLUED_AFTER = re.compile(r"^[\w -]{2,24}?(?<=\d)x(?P<times>\d{1,3})(?![\w.])", re.I)
 _GPUS = re.compile(
     rf"(?<![\w./$€£])(?:(?P<times>\d{{1,15}})(?:\s?[x×])?|(?P<word>{_WORD}))[\s-]?(?:full\s|nvidia\s|amd\s)?"
@@ -37,16 +39,22 @@ _NODES = re.compile(
     re.I,
 )
 _TIMES_EACH = re.compile(
-    r"(?:nodes?|servers|machines|hosts|systems)\s?(?:of|with|[x×]|à|,|each\swith)\s{0,2}\d{1,3}\s?[x×]", re.I
+    r"(?:nodes?|servers|machines|hosts|systems)\s?(?:of|with|[x×]|à|,|each\swith)\s{0,2}\d{1,3}\s?[x×]"
+    r"|\b(?:per|each|every|a)\s(?:node|server|machine)",
+    re.I,
 )
-_MULTIPLE = re.compile(r"(?<![\w.])(?P<nodes>\d{1,3})\s?[x×]\s{0,2}\(?(?:hgx|dgx|node|server)?\s?\(?(?P<each>\d{1,3})\s?[x×]", re.I)
+_MULTIPLE = re.compile(
+    r"(?<![\w.])(?P<nodes>\d{1,3})\s?[x×]\s{0,2}\(?(?:hgx|dgx|node|server)?\s?\(?(?P<each>\d{1,3})\s?[x×]",
+    re.I,
+)
 _FRACTION = re.compile(
     r"(?<![\d/.])(?P<share>[1-9]/[1-9]\d?|0?\.\d{1,3})\s?(?:[x×]\s?)?(?:of\s(?:an?|one)\s|th\s)?"
     rf"(?:{_MAKER}(?:gpu|$)|vgpu)|(?P<sign>[½¼⅓⅛¾])|(?P<mig>\b[1-7]g\.\d{{1,3}}gb\b)"
     r"|(?P<word>\b(?:half|quarter|third|fractional|shared|sliced?|partial)\b)(?=\s(?:an?\s|of\s|slice\s)?(?:nvidia\s|gpu|vgpu|$))",
     re.I,
 )
-_OPEN = re.compile(r"\b(?:up\sto|bis\szu|1\s?(?:x\s)?(?:-|–|to))\s?\d{1,4}\b", re.I)
+_NEGATIVE = re.compile(r"\s{0,3}[-−]\d")
+_OPEN = re.compile(r"\b(?:up\sto|bis\szu|1\s?(?:x\s)?(?:-|–|to))\s?\d{1,4}(?!\d)", re.I)
 _UP_TO = re.compile(r"\b(?:up\sto|bis\szu|1\s?(?:x\s)?(?:-|–|to)\s?)\s?$", re.I)
 _PLATFORM = re.compile(r"\b(?:hgx|dgx)\b", re.I)
 
@@ -71,8 +79,11 @@ def read_count(text: str, label: Label | None = None) -> Count:
         return Count(1, 1, fraction, True)
     if _MULTIPLE.search(text):
         return _of_machines(_MULTIPLE.search(text))
-    gpus = _beside(before, after) or _anywhere(text)
+    gpus = _beside(before, after) if label.words else _leading(text)
+    gpus = _anywhere(text) if gpus is None else gpus
     nodes = read_nodes(text)
+    if _NEGATIVE.match(text) and gpus:
+        return Count(-gpus, nodes, stated=True)
     if gpus is None:
         open_ended = _PLATFORM.search(text) or _OPEN.search(before[-80:])
         return Count(None if open_ended or nodes > 1 else 1, nodes)
@@ -98,9 +109,15 @@ def _beside(before: str, after: str) -> int | None:
     match = _BEFORE.search(before[-80:])
     if match and not _UP_TO.search(before[: max(0, len(before) - len(match[0]))]):
         digits = match["times"] or match["glued"] or match["plain"]
-        return int(digits) if digits else _WORDS[match["word"].lower()]
+        return int(digits.replace(",", "")) if digits else _WORDS[match["word"].lower()]
     behind = _AFTER.search(after[:120]) or _GLUED_AFTER.match(after[:40])
     return int(behind["times"]) if behind else None
+
+
+def _leading(text: str) -> int | None:
+    """The count of a machine whose card we do not know: "8x Zephyr 9000"."""
+    match = re.match(r"\W{0,3}(\d{1,15})\s?[x×✕*]\s?(?!\d)", text) or _AFTER.search(text[:120])
+    return int(match[1]) if match else None
 
 
 def _anywhere(text: str) -> int | None:

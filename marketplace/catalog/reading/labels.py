@@ -98,7 +98,9 @@ _PRICE = re.compile(
 _NO_PRICE = re.compile(
     r"(?:vram|ram|memory|vcpu|disk|storage|bandwidth|traffic|basis|currency|unit|model|type|period|interval|valid|set ?up)\b"
 )
-_UNITS_IN_BRACKETS = re.compile(r"[(\[]\s?(?:[kmgt]i?b|[kmgt]o|bytes?|pcs|x|count|#|each|local|cores?|gbps|gb/s)\s?[)\]]")
+_UNITS_IN_BRACKETS = re.compile(
+    r"[(\[]\s?(?:[kmgt]i?b|[kmgt]o|bytes?|pcs|x|count|#|each|local|cores?|gbps|gb/s)\s?[)\]]"
+)
 _TRAILING_UNIT = re.compile(r"[\s,]+(?:in )?(?:[kmgt]i?b|bytes?|gbps)$")
 
 
@@ -144,7 +146,11 @@ def _is_fee(plain: str) -> bool:
 def _price_of_machine(plain: str) -> Attribute | None:
     """ "Price model" is a purchase; "price per unit" is still a price."""
     if re.search(r"\bprice\b|\bcost\b|\brate\b|preis|prix", plain) and not _is_fee(plain):
-        return A.PRICE if not re.search(r"basis|currency|valid|period|interval|type", plain) else A.OTHER
+        return (
+            A.PRICE
+            if not re.search(r"basis|currency|valid|period|interval|type", plain)
+            else A.OTHER
+        )
     return None
 
 
@@ -154,4 +160,6 @@ _PER_GPU = re.compile(r"\(?(?:\bper|/|\bje|\bpro)?\s?\b(?:gpu|card|accelerator)s
 
 def is_per_gpu(label: str) -> bool:
     """Whether a host attribute is counted per GPU: "vCPU / GPU", "RAM per GPU", "ram_per_gpu"."""
-    return bool(re.search(r"(?:\bper|_per|/|\bje|\bpro)[\s_]?(?:gpu|card|accelerator)", label, re.I))
+    return bool(
+        re.search(r"(?:\bper|_per|/|\bje|\bpro)[\s_]?(?:gpu|card|accelerator)", label, re.I)
+    )

@@ -21,7 +21,7 @@ _DENIED = re.compile(
     re.I,
 )
 _OFFERED = re.compile(
-    rf"(?:{_NV}|nv[\s-]?switch)(?:\sbridges?)?[\s-](?:ready|capable|compatible|optional|on\srequest|upgrad\w{{1,8}})"
+    rf"{_NV}-?\s?c2c|(?:{_NV}|nv[\s-]?switch)(?:\sbridges?)?[\s-](?:ready|capable|compatible|optional|on\srequest|upgrad\w{{1,8}})"
     rf"|(?:optional|supports?|available\swith)\s(?:an?\s)?{_NV}",
     re.I,
 )
@@ -36,8 +36,8 @@ _P2P_ON = re.compile(
 )  # fmt: skip
 _SWITCH = re.compile(r"nv[\s-]?switch", re.I)
 _PAIRS = re.compile(
-    rf"{_NV}[^.;]{{0,60}}?(?:\bpairs?\b|pair-?wise|2[\s-]way|two[\s-]way|between\stwo|paarweise|par\spaires?)"
-    rf"|(?:\bpairs?\b|pair-?wise|2[\s-]way|two[\s-]way|paarweise)[^.;]{{0,60}}?{_NV}|nvlink[\s_-]pairs?", re.I,
+    rf"{_NV}[^.;]{{0,60}}?(?:\bpairs?\b|pair-?wise|2[\s-]way|two[\s-]way|\bpaired\b|between\stwo|gpus?\s?\d\s?[-–&+]\s?\d\b|paarweise|par\spaires?)"
+    rf"|(?:\bpairs?\b|\bpaired\b|pair-?wise|2[\s-]way|two[\s-]way|paarweise)[^.;]{{0,60}}?{_NV}|nvlink[\s_-]pairs?", re.I,
 )  # fmt: skip
 _BRIDGE = re.compile(
     rf"{_NV}[\s_-]{{1,2}}bridg|{_NV}-?brücke|bridged\s(?:by|with|via)\s(?:an?\s)?{_NV}"
@@ -53,7 +53,9 @@ _PCIE_LINK = re.compile(
     r"[^.;]{0,40}?pci-?e|pci-?e[\s-]only|(?:over|via|through|across|only)\s(?:the\s)?pci-?e"
     r"|pci-?e\s(?:interconnect|fabric|between)|gpu[\s-]to[\s-]gpu\sover\spci-?e", re.I,
 )  # fmt: skip
-_MATRIX_ROW = re.compile(r"^\s{0,8}GPU\d{1,2}\s{1,8}((?:(?:X|NV\d{1,2}|SYS|NODE|PHB|PXB|PIX)\s{0,8}){1,16})")
+_MATRIX_ROW = re.compile(
+    r"^\s{0,8}GPU\d{1,2}\s{1,8}((?:(?:X|NV\d{1,2}|SYS|NODE|PHB|PXB|PIX)\s{0,8}){1,16})"
+)
 
 _FABRIC = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,2})?\s?[x×]?\s?)?(?:\d{1,4}\s?)?(?:[TG]b(?:it)?(?:/s|ps)\s|[TG]bE\s)?"
@@ -107,7 +109,8 @@ def _claims(text: str) -> Iterator[LinkReading]:
             yield LinkReading(link, text, bool(_ALL.search(claimed)))
     if _P2P_ON.search(text) and not _P2P_OFF.search(text):
         yield LinkReading(LinkClass.PCIE_P2P, text)
-    if denied:
+    if denied and _NVLINK.search(text):
+        # Without NVLink only PCIe is left; without NVSwitch NVLink still may be there.
         yield LinkReading(LinkClass.PCIE, text)
 
 
@@ -184,7 +187,11 @@ def judge_link(
     elif link in (LinkClass.NVLINK_PAIRS, LinkClass.NVLINK_BRIDGE):
         if gpu_count != 2:
             yield finding(Code.LINK_PAIRS_ONLY)
-    elif link is LinkClass.NVLINK and not reading.reaches_all and _joins_pairs_at_most(kinds, form_factor):
+    elif (
+        link is LinkClass.NVLINK
+        and not reading.reaches_all
+        and _joins_pairs_at_most(kinds, form_factor)
+    ):
         yield finding(Code.LINK_SCOPE_UNKNOWN)
 
 

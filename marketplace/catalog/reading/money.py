@@ -23,7 +23,7 @@ _CERTAIN = {
     "ZŁ": "PLN", "PLN": "PLN", "KČ": "CZK", "CZK": "CZK", "HUF": "HUF", "FT": "HUF",
     "SEK": "SEK", "NOK": "NOK", "DKK": "DKK", "ISK": "ISK",
     "₽": "RUB", "RUB": "RUB", "РУБ": "RUB", "РУБ.": "RUB", "₴": "UAH", "UAH": "UAH",
-    "₺": "TRY", "TRY": "TRY", "TL": "TRY", "₪": "ILS", "ILS": "ILS", "ZAR": "ZAR",
+    "₺": "TRY", "TRY": "TRY", "TL": "TRY", "₪": "ILS", "ILS": "ILS", "ZAR": "ZAR", "R": "ZAR",
     "JP¥": "JPY", "JPY": "JPY", "円": "JPY", "CN¥": "CNY", "CNY": "CNY", "RMB": "CNY",
     "元": "CNY", "₩": "KRW", "KRW": "KRW", "원": "KRW", "฿": "THB", "THB": "THB",
     "₫": "VND", "VND": "VND", "RP": "IDR", "IDR": "IDR", "RM": "MYR", "MYR": "MYR",
@@ -64,7 +64,12 @@ _TRAILING = (
 _MONEY = re.compile(f"{_LEADING}|{_TRAILING}", re.I)
 _BARE = re.compile(rf"(?<![\w.,'’])(?P<minus>-?)(?P<first>{NUMBER})(?![\w%])")
 _LAKH = re.compile(r"\s?(lakhs?|lacs?|crores?|k|thousand)\b", re.I)
-_MULTIPLES = {"l": Decimal(100_000), "c": Decimal(10_000_000), "k": Decimal(1000), "t": Decimal(1000)}
+_MULTIPLES = {
+    "l": Decimal(100_000),
+    "c": Decimal(10_000_000),
+    "k": Decimal(1000),
+    "t": Decimal(1000),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,9 @@ def _currency(symbol: str, trailing: bool, after: str, locale: Locale) -> tuple[
         return _SUBUNITS[symbol], False
     if symbol.startswith("HALALA"):
         return "SAR", False
+    if symbol == "R":
+        # A letter alone is the rand only where South Africa is meant.
+        return ("ZAR", False) if locale.language.lower().endswith("-za") else (None, True)
     if symbol in _CERTAIN:
         return _CERTAIN[symbol], False
     language = locale.language.lower().replace("_", "-")
@@ -180,8 +188,12 @@ def _crown(language: str, declared: str | None) -> tuple[str | None, bool]:
     return found, found is None
 
 
-_DECLARES = re.compile(r"\b(?:prices?|rates?|amounts?|dollars?|currency|preise?|prix|billed|usd)\b", re.I)
-_CODES = re.compile(rf"(?<![A-Za-z])({_pattern(tuple(_CERTAIN))})(?![A-Za-z])", re.I)
+_DECLARES = re.compile(
+    r"\b(?:prices?|rates?|amounts?|dollars?|currency|preise?|prix|billed|usd)\b", re.I
+)
+_CODES = re.compile(
+    rf"(?<![A-Za-z])({_pattern(tuple(one for one in _CERTAIN if one != 'R'))})(?![A-Za-z])", re.I
+)
 
 
 def read_declared_currency(text: str) -> str | None:

@@ -61,7 +61,9 @@ def _two_signs(mantissa: str, signs: list[str], suffix: str) -> Number | None:
     return _number(whole.replace(group, "") + "." + fraction + suffix)
 
 
-def _one_sign(mantissa: str, sign: str, suffix: str, language: str, european: bool) -> Number | None:
+def _one_sign(
+    mantissa: str, sign: str, suffix: str, language: str, european: bool
+) -> Number | None:
     whole, _, fraction = mantissa.partition(sign)
     comma = uses_decimal_comma(language)
     decimal = _number(f"{whole}.{fraction}{suffix}")

@@ -49,7 +49,9 @@ _CITIES = frozenset(
 _CITY_COUNTRY = re.compile(
     r"(?P<city>[A-ZÀ-ŽĀ-ž][\w.’' -]{1,38}?)\s?[,/]\s?(?P<rest>[A-Z]{2,3}\b|[A-Z][A-Za-z .]{2,28})(?:,\s?[A-Z][A-Za-z ]{1,24})?"
 )
-_BRACKETED = re.compile(r"(?P<city>[A-ZÀ-Ž][\w.’' -]{1,38}?)\s?\((?P<rest>[A-Za-z][A-Za-z .]{1,28})\)")
+_BRACKETED = re.compile(
+    r"(?P<city>[A-ZÀ-Ž][\w.’' -]{1,38}?)\s?\((?P<rest>[A-Za-z][A-Za-z .]{1,28})\)"
+)
 _ZONE_CODE = re.compile(
     r"(?:[a-z]{2}|us|eu|ap|asia|europe|canada|northamerica|me|sa|af|uk|global)"
     r"(?:-(?:gov|north|south|east|west|central|[a-z]{2,12})){0,3}-?\d{1,2}[a-z]?|[A-Z]{2,4}-?\d{1,2}|[a-z]{3}\d{1,2}",
@@ -88,12 +90,18 @@ def _is_country(words: str) -> bool:
 
 
 def _looks_like_hardware(words: str) -> bool:
-    return bool(re.match(r"(?:ddr|sxm|gen|pci|epyc|xeon|nv|gpu|cpu|rtx|hbm|mi|gh|gb|ip)\d?", words, re.I)) or (
-        bool(re.fullmatch(r"[A-Z]{1,4}-?\d{1,3}", words)) and words[0] in "ABHLTV" and words[1:2].isdigit()
+    return bool(
+        re.match(r"(?:ddr|sxm|gen|pci|epyc|xeon|nv|gpu|cpu|rtx|hbm|mi|gh|gb|ip)\d?", words, re.I)
+    ) or (
+        bool(re.fullmatch(r"[A-Z]{1,4}-?\d{1,3}", words))
+        and words[0] in "ABHLTV"
+        and words[1:2].isdigit()
     )
 
 
 def read_place_field(value: str) -> str:
     """A cell under "Region": whatever it says, unless it says nothing."""
     words = bounded(value)[:120]
-    return "" if words.lower() in ("", "-", "–", "—", "n/a", "null", "none", "any", "tbd") else words
+    return (
+        "" if words.lower() in ("", "-", "–", "—", "n/a", "null", "none", "any", "tbd") else words
+    )

@@ -66,7 +66,11 @@ class _Piece:
 
 
 def read_rates(
-    text: str, label: str = "", locale: Locale = Locale(), *, bare: bool = False  # noqa: B008
+    text: str,
+    label: str = "",
+    locale: Locale = Locale(),
+    *,
+    bare: bool = False,  # noqa: B008
 ) -> list[Rate]:
     """All rates in a text. `label` is the header or field name; `bare` admits numbers without sign.
 
@@ -76,9 +80,35 @@ def read_rates(
     text, label = bounded(text), bounded(label)
     pieces = list(_pieces(text, _moneys(text, label, locale, bare)))
     ranged = _without_range_ends(pieces)
-    leads = bool(ranged) and _names_purchase(ranged[0].before)
+    leads = (
+        bool(ranged) and _names_purchase(ranged[0].before) and not _names_purchase(ranged[-1].after)
+    )
     found = [_rate(piece, text, label, leads) for piece in ranged]
-    return _demote_echoes(_share_units(found), ranged)
+    return _demote_echoes(_share_bases(_share_units(_only_real_tiers(found))), ranged)
+
+
+def _only_real_tiers(found: list[Rate]) -> list[Rate]:
+    """ "Setup, then $900 a month" has one rate: nothing changes with use."""
+    rates_only = [rate for rate in found if rate.role is Role.RATE]
+    if len(rates_only) > 1 or any(
+        re.search(r"\bfirst\s\d|\bup\sto\s\d|\bafter\s", rate.words, re.I) for rate in found
+    ):
+        return found
+    return [replace(rate, tiered=False) for rate in found]
+
+
+def _share_bases(found: list[Rate]) -> list[Rate]:
+    """ "Spot $17.50, on demand $24, per instance": one basis word serves the other purchases."""
+    stated = [rate for rate in found if rate.role is Role.RATE and rate.basis is not Basis.UNKNOWN]
+    if len({rate.basis for rate in stated}) != 1:
+        return found
+    bought = {(rate.purchase, rate.term) for rate in stated}
+    return [
+        replace(rate, basis=stated[0].basis)
+        if rate.basis is Basis.UNKNOWN and (rate.purchase, rate.term) not in bought
+        else rate
+        for rate in found
+    ]
 
 
 def _moneys(text: str, label: str, locale: Locale, bare: bool) -> list[Money]:
@@ -178,6 +208,8 @@ def _unit(piece: _Piece, label: str) -> TimeUnit | None:
 
 
 def _basis(piece: _Piece, label: str) -> Basis:
+    if re.search(r"\d\s?[x×]\s?$", piece.before):
+        return Basis.GPU
     for words in (piece.after, label, piece.before):
         basis = rates.read_basis(words)
         if basis is not Basis.UNKNOWN:
@@ -187,7 +219,8 @@ def _basis(piece: _Piece, label: str) -> Basis:
 
 def _tenure(piece: _Piece, label: str, leads: bool) -> rates.Tenure:
     """Words before an amount name its purchase when the text begins with such words."""
-    for words in (piece.before if leads else piece.after, label):
+    near = re.split(r"\(?\b(?:save|saving|discount)\b", piece.before if leads else piece.after)[0]
+    for words in (near, label):
         tenure = rates.read_tenure(words)
         if tenure.stated or tenure.term:
             return tenure
@@ -252,6 +285,13 @@ def _demote_echoes(found: list[Rate], pieces: list[_Piece]) -> list[Rate]:
     for rate, piece in zip(found, pieces, strict=True):
         bracket = piece.before.rstrip().endswith(("(", "["))
         first = settled[0] if settled else None
-        echoes = first and bracket and first.unit and rate.unit and rate.unit is not first.unit
+        echoes = (
+            first
+            and first.role is Role.RATE
+            and bracket
+            and first.unit
+            and rate.unit
+            and rate.unit is not first.unit
+        )
         settled.append(replace(rate, role=Role.DERIVED) if echoes else rate)
     return settled

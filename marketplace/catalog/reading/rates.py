@@ -11,13 +11,13 @@ from evaluator.prices import Basis, Purchase, TimeUnit
 _UNIT_WORDS: dict[TimeUnit, str] = {
     TimeUnit.SECOND: r"seconds?|secs?|(?<=/)s|(?<=/\s)s|sekunden?|secondes?|segundos?|secondo|秒",
     TimeUnit.HOUR: r"hours?|hrs?|h|hourly|hur|std|stunden?|stündlich|heures?|horas?|ora|ore"
-    r"|uur|uren|godz(?:in[aęy])?|timmar?|timme|timer?|saat|час(?:а|ов)?|hodin[auy]?"
+    r"|uur|uren|godz(?:in[aęy])?|timmar?|timme|timer?|saat|час(?:а|ов)?|hodin[auy]?|óra|tunti|oră|ώρα"
     r"|時間|小时|小時|시간|ساعة",
     TimeUnit.DAY: r"days?|daily|(?<=/)d|tage?|täglich|jours?|d[ií]as?|giorn[oi]|dzień|dni|dag(?:en)?"
     r"|gün|день|日|天|يوم",
     TimeUnit.WEEK: r"weeks?|weekly|wk|wochen?|semaines?|semanas?|settiman[ae]|tydzień|weken|week|週|周",
-    TimeUnit.MONTH: r"months?|monthly|mo|mth|mon|monate?|monatlich|mtl|mois|mes(?:es)?|mese|mesi"
-    r"|mies(?:iąc|ięcznie)?|maand(?:en)?|måneder|måned|månad|m[eê]s|ay|месяц|мес"
+    TimeUnit.MONTH: r"months?|monthly|pcm|mo|mth|mon|monate?|monatlich|mtl|mois|mes(?:es)?|mese|mesi"
+    r"|mies(?:iąc|ięcznie)?|maand(?:en)?|måneder|måned|månad|mån|kk|kuukausi|měsíc[eů]?|hónap|maand|lună|m[eê]s|ay|месяц|мес"
     r"|ヶ月|か月|月額|月|달|شهر",
     TimeUnit.TERM: r"years?|yearly|yr|annum|annually|annual|jahre?|jährlich|(?<=/)an|(?<=par\s)an|ans|année|años?|anno|rok"
     r"|年",
@@ -26,14 +26,16 @@ _CONNECT = r"(?:/|per|an?|each|every|pro|je|par|por|za|al(?:la)?|à\s?l['’]|la
 _ALL_UNITS = "|".join(_UNIT_WORDS.values())
 _CJK = r"[時間小时日天週周月年秒시달ヶか]"
 _UNIT = re.compile(
-    rf"(?<!\d)(?<!\d )(?<![a-zà-ž])(?:{_ALL_UNITS})(?![a-zà-ž])|(?<=gpu)h(?![a-z])|{_CJK}{{1,2}}",
+    rf"(?<!\d)(?<!\d )(?<!\d-)(?<![a-zà-ž])(?:{_ALL_UNITS})(?![a-zà-ž])|(?<=gpu)h(?![a-z])|{_CJK}{{1,2}}",
     re.I,
 )
 _ONE_UNIT = re.compile(rf"(?:/|per)\s?1\s(?P<unit>{_ALL_UNITS})(?![a-z])", re.I)
 _JOINED_UNIT = re.compile(rf"^\s*(?:{_CONNECT}\s?)?(?P<unit>{_ALL_UNITS})(?![a-zà-ž])", re.I)
 _MINUTE = re.compile(r"(?<![a-z\d])(?<!\d )(?:minutes?|mins?)(?![a-z])", re.I)
 
-_GPU_WORDS = r"gpus?|cards?|accelerators?|devices?|chips?|karten?|grafikkarten?|cartes?|tarjetas?|gcds?"
+_GPU_WORDS = (
+    r"gpus?|cards?|accelerators?|devices?|chips?|karten?|grafikkarten?|cartes?|tarjetas?|gcds?"
+)
 _MACHINE_WORDS = (
     r"machines?|servers?|nodes?|instances?|vms?|systems?|box(?:es)?|hosts?|pods?|trays?|racks?"
     r"|bare[- ]metal|maschine|knoten|serveurs?|servidor(?:es)?|instanz(?:en)?|unit|configuration"
@@ -52,7 +54,7 @@ _PER_MACHINE = re.compile(
     rf"|(?<![a-z\d])(?:machine|server|node|instance|vm|system|host)(?:[-\s/]{{1,2}})"
     rf"(?:hours?|hrs?|h|months?|mo|price|rate)(?![a-z])"
     r"|\b(?:whole|entire|full|complete)\s(?:machine|server|node|system|box)\b"
-    r"|\btotal\b(?!\s*(?:vram|memory|gpu))",
+    r"|\btotal\b(?!\s*(?:vram|memory|gpu))|\bfor\s(?:all\s)?(?:the\s)?\d{1,2}\s?(?:x\s)?gpus\b|\ball\s\d{1,2}\sgpus\b",
     re.I,
 )
 _PER_NODE = re.compile(r"(?:/|\bper\b)\s?(?:node|machine|server|host)(?![a-z])", re.I)
@@ -71,10 +73,12 @@ _RESERVED = re.compile(
 _TERM = re.compile(
     r"(?<![\d.,])(?P<count>\d{1,3})[-\s+]{0,2}(?P<unit>months?|mos?|monate?n?|mois|meses|mesi|mies\w{0,8}"
     r"|years?|yrs?|y|jahre?n?|ans?|años?|weeks?|wochen?|days?|tage?)(?![a-z])"
-    r"|(?P<word>\bannual(?:ly)?|\byearly|\bone[- ]year|\bthree[- ]year|\bsix[- ]month)\b",
+    r"|(?P<word>\bannual(?:ly)?|\byearly|\bquarterly|\bper\squarter|/\s?quarter|\bbi-?weekly|\bfortnight(?:ly)?|\bone[- ]year|\bthree[- ]year|\bsix[- ]month)\b",
     re.I,
 )
-_TERM_WORDS = {"annual": "1 year", "annually": "1 year", "yearly": "1 year", "one-year": "1 year",
+_TERM_WORDS = {"quarterly": "3 months", "per-quarter": "3 months", "/quarter": "3 months",
+               "biweekly": "2 weeks", "bi-weekly": "2 weeks", "fortnight": "2 weeks",
+               "fortnightly": "2 weeks", "/-quarter": "3 months", "annual": "1 year", "annually": "1 year", "yearly": "1 year", "one-year": "1 year",
                "three-year": "3 years", "six-month": "6 months"}  # fmt: skip
 
 _FROM = re.compile(
@@ -108,11 +112,13 @@ _NOT_A_RATE_AFTER = re.compile(
     r"|vcpu|mbps|gbps)\b)", re.I,
 )  # fmt: skip
 _TIER = re.compile(
-    r"\bfirst\s\d|\bthen\b|\bthereafter\b|\bafter\s(?:the\s)?(?:first\s)?\d|\bafterwards\b|\bbeyond\b"
+    r"\bfirst\s\d|\bthen\b|\bintro(?:ductory)?\b|\btrial\srate|\bthereafter\b|\bafter\s(?:the\s)?(?:first\s)?\d|\bafterwards\b|\bbeyond\b"
     r"|\bup\sto\s\d{1,5}\s?(?:h|hours?|hrs?)\b|\bdanach\b|\bpuis\b|\bernach\b|\bfor\sthe\sfirst\b"
     r"|\bover\s\d{1,5}\s?(?:h|hours?)\b", re.I,
 )  # fmt: skip
-_TAX = r"(?:vat|tax(?:es)?|gst|mwst\.?|ust\.?|iva|tva|btw|moms|hst|sales\stax|mehrwertsteuer|nds|kdv)"
+_TAX = (
+    r"(?:vat|tax(?:es)?|gst|mwst\.?|ust\.?|iva|tva|btw|moms|hst|sales\stax|mehrwertsteuer|nds|kdv)"
+)
 _TAX_IN = re.compile(
     rf"\b(?:incl(?:\.|uding|usive(?:\sof)?|udes?)?|inkl\.?|with|inc\.?|einschl(?:\.|ießlich)?|mit|con|avec"
     rf"|plus\sinclu)\s?(?:of\s)?(?:\d{{1,2}}(?:[.,]\d)?\s?%\s?)?{_TAX}|\bttc\b|\bbrutto\b|\bgross\b"
@@ -152,7 +158,12 @@ def read_joined_unit(text: str) -> TimeUnit | None:
     return _unit_of(match["unit"]) if match else None
 
 
+_LETTERS = {"s": TimeUnit.SECOND, "d": TimeUnit.DAY, "an": TimeUnit.TERM}
+
+
 def _unit_of(word: str) -> TimeUnit | None:
+    if word.lower() in _LETTERS:
+        return _LETTERS[word.lower()]
     for unit, words in _UNIT_WORDS.items():
         if re.fullmatch(words, word, re.I):
             return unit

@@ -78,7 +78,9 @@ _BEFORE: tuple[tuple[SizeKind, re.Pattern[str]], ...] = tuple(
         (SizeKind.DISK, r"nvme|ssds?|hdds?|disks?|storage|scratch|local\sdrive|festplatte|stockage|dysk"),
     )
 )  # fmt: skip
-_TOTAL = re.compile(r"\b(?:total|combined|in\sall|aggregate|altogether|overall|insgesamt|gesamt|sum)\b", re.I)
+_TOTAL = re.compile(
+    r"\b(?:total|combined|in\sall|aggregate|altogether|overall|insgesamt|gesamt|sum)\b", re.I
+)
 _EACH = re.compile(
     r"(?:\bper|/|\bje|\bpro|\bpar|\bpor)\s?(?:gpu|card|accelerator|karte|device|chip)|\beach\b|\bapiece\b|\bje\b", re.I
 )  # fmt: skip
