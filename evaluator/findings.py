@@ -184,7 +184,7 @@ MEANINGS: Mapping[Code, Meaning] = {
     Code.PAGE_TRUNCATED: _block("The body ends before the document does."),
     Code.COUNT_MISMATCH: _warn("The page counts {stated} listings, {found} were found."),
     Code.PAGINATION_LOOP: _info("The page list leads back to {url}."),
-    Code.DUPLICATE_LISTING: _info("{key} stands on more than one page."),
+    Code.DUPLICATE_LISTING: _info("{key} stands there more than once."),
     Code.MALFORMED_STRUCTURED_DATA: _warn("A block of structured data cannot be parsed: {words}."),
     Code.HIDDEN_TEXT_IGNORED: _info("Text that no visitor sees was not read."),
     Code.ENCODING_REPLACED: _warn("{count} bytes are not valid in the page's encoding."),
