@@ -269,6 +269,9 @@ def _idle_findings(idle: int, gpu_count: int) -> Iterator[Finding]:
 def _card_findings(machine: Machine) -> Iterator[Finding]:
     if machine.usable_bytes_per_gpu.value is None:
         yield finding(Code.MEMORY_UNKNOWN)
+    for one in machine.conflicts:
+        words = f"{one.attribute} is {one.judged_by} against {one.outweighed}"
+        yield finding(Code.CONFLICTING_VALUES, words=words)
     if len(machine.specs) > 1 and not machine.gpu_model.at_least(Grade.MEASURED):
         yield finding(Code.GPU_AMBIGUOUS, cards=", ".join(spec.name for spec in machine.specs))
 

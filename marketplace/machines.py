@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -53,8 +53,9 @@ def machine_of(listing: Listing) -> Machine:
     """
     held = _Held(listing)
     plain = {name: held.judged(name, held.declared(name)) for name in (*COLUMNS, *OTHERS)}
-    specs = _specs(listing, plain["gpu_model"], plain["form_factor"])
-    usable = held.judged("usable_bytes_per_gpu", _usable(held, specs))
+    vram = held.declared("vram_bytes_per_gpu")
+    specs = _specs(plain["gpu_model"], vram, plain["form_factor"])
+    usable = held.judged("usable_bytes_per_gpu", _usable(held, vram, specs))
     count = held.judged("gpu_count", _per_machine(held.declared("gpu_count"), listing.nodes))
     return Machine(
         specs=specs,
@@ -173,24 +174,20 @@ def _per_machine(total: Fact[int], nodes: int) -> Fact[int]:
     return replace(total, value=total.value // nodes)
 
 
-def _specs(listing: Listing, model: Fact[str], form_factor: Fact[str]) -> tuple[GpuSpec, ...]:
+def _specs(model: Fact[str], vram: Fact[int], form_factor: Fact[str]) -> tuple[GpuSpec, ...]:
     """Every card that model, memory and form factor leave possible."""
     if model.value is None:
         return ()
-    size = listing.corrections.get("vram_bytes_per_gpu", {}).get("value")
-    vram = size or listing.vram_bytes_per_gpu
-    label = round(vram / GB) if vram else None
+    label = round(vram.value / GB) if vram.value else None
     return candidates(model.value, label_gb=label, form_factor=form_factor.value)
 
 
-def _usable(held: _Held, specs: Iterable[GpuSpec]) -> Fact[int]:
+def _usable(held: _Held, stated: Fact[int], cards: tuple[GpuSpec, ...]) -> Fact[int]:
     """What the driver reports on the smallest card that is meant, never the label of a known card.
 
     A model of several sizes without a stated one is unknown. A size that no published card has (a
     modified card, an unlisted model) counts 10^9 bytes per GB: no published card reports less.
     """
-    stated = held.declared("vram_bytes_per_gpu")
-    cards = tuple(specs)
     worst = worst_usable_bytes(cards)
     if held.listing.gpu_fraction:
         whole = min((spec.label_gb * GB for spec in cards), default=0)

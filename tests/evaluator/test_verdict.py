@@ -12,7 +12,7 @@ from evaluator.facts import UNKNOWN, Grade, declared
 from evaluator.findings import Code, Finding
 from evaluator.gpus import candidates
 from evaluator.host import HostItem, HostWord
-from evaluator.machine import LinkClass, Machine
+from evaluator.machine import Conflict, LinkClass, Machine
 from evaluator.topology import LinkWord
 from evaluator.units import GIB
 from evaluator.verdict import (
@@ -144,6 +144,13 @@ def test_several_cards_under_one_label_are_named_and_the_smallest_binds() -> Non
     assert Code.GPU_AMBIGUOUS in codes(judge(preset(SERVE_8B), of).findings)
     one = machine("A100", gb=80, form="SXM")
     assert Code.GPU_AMBIGUOUS not in codes(judge(preset(SERVE_8B), one).findings)
+
+
+def test_facts_that_disagree_are_named_on_the_machine() -> None:
+    against = (Conflict("link", "measured nvlink_pairs", "declared nvswitch"),)
+    verdict = judge(preset(SERVE_8B), machine(conflicts=against))
+    (found,) = [one for one in verdict.findings if one.code is Code.CONFLICTING_VALUES]
+    assert "measured nvlink_pairs against declared nvswitch" in found.sentence
 
 
 def test_a_card_that_shows_as_two_gpus_lends_half_its_memory_to_each() -> None:

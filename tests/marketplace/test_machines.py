@@ -153,6 +153,13 @@ def test_a_correction_replaces_the_catalogs_word(source: Source) -> None:
     assert {spec.label_gb for spec in machine.specs} == {96}
 
 
+def test_a_disbelieved_size_is_unknown_and_not_the_catalogs(source: Source) -> None:
+    row = listing(source, gpu_model="A100", form_factor=None)
+    assert machine_of(row).usable_bytes_per_gpu.known
+    row.corrections = {"vram_bytes_per_gpu": {"value": None}}
+    assert not machine_of(row).usable_bytes_per_gpu.known
+
+
 def test_an_unsaved_row_can_be_judged_too(source: Source) -> None:
     row = listing(source)
     draft = Listing(gpu_model="H100", gpu_count=8, last_seen=row.last_seen, seen_in=row.seen_in)
