@@ -24,6 +24,7 @@ class Strip:
     """What every page says about the catalog behind it."""
 
     sources: int
+    samples: int
     states: tuple[tuple[str, int], ...]
     last_success: datetime | None
 
@@ -74,8 +75,9 @@ def strip(now: datetime) -> Strip:
     found, runs = list(Source.objects.all()), newest_runs()
     states = Counter(state_of(source, runs.get(source.pk), now) for source in found)
     successes = [source.last_success_at for source in found if source.last_success_at]
+    samples = sum(source.bundled and source.enabled for source in found)
     ordered = tuple((state, states[state]) for state in STATES if states[state])
-    return Strip(len(found), ordered, max(successes, default=None))
+    return Strip(len(found), samples, ordered, max(successes, default=None))
 
 
 def standings(now: datetime) -> list[Standing]:

@@ -87,6 +87,12 @@ def test_a_source_never_read_and_switched_off_stands_apart(client: Client) -> No
     assert [one.source.key for one in response.context["unused"]] == ["idle"]
 
 
+def test_sample_catalogs_are_called_invented_on_every_page(client: Client) -> None:
+    make_source("ours", bundled=True)
+    page = client.get("/listings/").content.decode()
+    assert "1 sample catalog with invented providers and prices" in page
+
+
 def test_a_failed_run_prints_its_reason_as_text(client: Client) -> None:
     make_run(
         make_source(), outcome="failed", reason="read <script>alert(1)</script>, expected a page"
