@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from evaluator.facts import UNKNOWN, Fact, Grade, RanBy, declared, strongest
+from evaluator.findings import Code
 from evaluator.gpus import SIZE_TOLERANCE, GpuSpec, candidates, known_sizes_gb
 from evaluator.machine import Conflict, LinkClass, Machine, worst_usable_bytes
 from evaluator.units import GB, GIB
@@ -54,7 +55,7 @@ def machine_of(listing: Listing) -> Machine:
     held = _Held(listing)
     plain = {name: held.judged(name, held.declared(name)) for name in (*COLUMNS, *OTHERS)}
     vram = held.declared("vram_bytes_per_gpu")
-    specs = _specs(plain["gpu_model"], vram, plain["form_factor"])
+    specs = _specs(plain["gpu_model"], plain["form_factor"], held.labels_gb(vram))
     usable = held.judged("usable_bytes_per_gpu", _usable(held, vram, specs))
     count = held.judged("gpu_count", _per_machine(held.declared("gpu_count"), listing.nodes))
     return Machine(
@@ -92,6 +93,19 @@ class _Held:
         seen = self.listing.last_seen
         return declared(_meant(column, value or None), _source(self.listing), as_of=seen)
 
+    def labels_gb(self, vram: Fact[int]) -> list[int | None]:
+        """Label sizes that the words may mean: the stated one, and its share where the catalog
+        could not tell one GPU's memory from the machine's. A curator's word settles that.
+        """
+        if vram.value is None:
+            return [None]
+        label = round(vram.value / GB)
+        count = self.declared("gpu_count").value
+        if vram.ran_by is RanBy.CURATOR or not count or not _is_ambiguous(self.listing):
+            return [label]
+        sizes = known_sizes_gb(self.declared("gpu_model").value or "")
+        return [label, *(size for size in sizes if size * count == label)]
+
     def judged(self, attribute: str, by_catalog: Fact[Any]) -> Fact[Any]:
         """The strongest fact of an attribute. Those that disagree with it become conflicts."""
         facts = [by_catalog, *(fact for name, fact in self._measured if name == attribute)]
@@ -120,6 +134,10 @@ def _disagree(attribute: str, best: Any, other: Any) -> bool:
     if "bytes" in attribute:
         return bool(abs(best - other) > SIZE_TOLERANCE * other)
     return True
+
+
+def _is_ambiguous(listing: Listing) -> bool:
+    return any(found["code"] == Code.VRAM_AMBIGUOUS.value for found in listing.findings)
 
 
 def _said(fact: Fact[Any]) -> str:
@@ -174,12 +192,18 @@ def _per_machine(total: Fact[int], nodes: int) -> Fact[int]:
     return replace(total, value=total.value // nodes)
 
 
-def _specs(model: Fact[str], vram: Fact[int], form_factor: Fact[str]) -> tuple[GpuSpec, ...]:
-    """Every card that model, memory and form factor leave possible."""
+def _specs(
+    model: Fact[str], form_factor: Fact[str], labels_gb: Iterable[int | None]
+) -> tuple[GpuSpec, ...]:
+    """Every card that model, form factor and memory leave possible."""
     if model.value is None:
         return ()
-    label = round(vram.value / GB) if vram.value else None
-    return candidates(model.value, label_gb=label, form_factor=form_factor.value)
+    found = {
+        spec.id: spec
+        for label in labels_gb
+        for spec in candidates(model.value, label_gb=label, form_factor=form_factor.value)
+    }
+    return tuple(found.values())
 
 
 def _usable(held: _Held, stated: Fact[int], cards: tuple[GpuSpec, ...]) -> Fact[int]:

@@ -153,6 +153,16 @@ def test_a_correction_replaces_the_catalogs_word(source: Source) -> None:
     assert {spec.label_gb for spec in machine.specs} == {96}
 
 
+def test_memory_of_one_gpu_or_of_the_machine_is_judged_by_the_smaller(source: Source) -> None:
+    words = {"words": "80GB", "sizes": "40 or 80"}
+    doubt = [{"code": "vram_ambiguous", "gaps": words}]
+    row = listing(source, gpu_model="A100", gpu_count=2, form_factor=None, findings=doubt)
+    assert {spec.label_gb for spec in machine_of(row).specs} == {40, 80}
+    assert machine_of(row).usable_bytes_per_gpu.value == 40960 * MIB
+    row.corrections = {"vram_bytes_per_gpu": {"value": 80 * GB}}
+    assert machine_of(row).usable_bytes_per_gpu.value == 81920 * MIB
+
+
 def test_a_disbelieved_size_is_unknown_and_not_the_catalogs(source: Source) -> None:
     row = listing(source, gpu_model="A100", form_factor=None)
     assert machine_of(row).usable_bytes_per_gpu.known

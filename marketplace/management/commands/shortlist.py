@@ -16,6 +16,7 @@ from evaluator.candidates import Candidate, age_words
 from evaluator.fields import InvalidWorkload
 from evaluator.findings import Severity
 from evaluator.jobs import Workload
+from evaluator.prices import Basis
 from evaluator.shortlist import Shortlist
 from evaluator.units import gib
 from evaluator.workload import parse_workload, workload_presets
@@ -40,6 +41,9 @@ PARTS = {
     "unranked": "Not ranked: they serve, but the price cannot be compared.",
     "near_misses": "Near misses: they do not serve.",
 }
+
+
+BASIS_WORDS = {Basis.MACHINE: "machine", Basis.GPU: "GPU", Basis.UNKNOWN: "unknown"}
 
 
 class Command(BaseCommand):
@@ -117,9 +121,10 @@ def price_words(candidate: Candidate) -> str:
         return "not published"
     currency = quote.currency or "currency unknown"
     purchase = quote.purchase.replace("_", "-")
+    basis = BASIS_WORDS[quote.basis]
     if cost is None:
-        return f"{quote.amount:f} {currency} per {quote.unit}, basis {quote.basis}, {purchase}"
-    return f"{cost:.2f} {currency}, from a rate per {quote.basis} and {quote.unit}, {purchase}"
+        return f"{quote.amount:f} {currency} per {quote.unit}, basis {basis}, {purchase}"
+    return f"{cost:.2f} {currency}, from a rate per {basis} and {quote.unit}, {purchase}"
 
 
 def age_of(candidate: Candidate, now: datetime) -> str:
