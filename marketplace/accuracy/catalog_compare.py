@@ -85,9 +85,9 @@ def compare_row(row: Mapping[str, Any], entry: Entry) -> Iterator[Difference]:
     accept = accept if isinstance(accept, dict) else {}
     for name in (*_PLAIN, *_NUMERIC):
         wanted = [row.get(name, 1 if name == "nodes" else None), *_listed(accept.get(name))]
-        if name in row or name == "nodes":
-            if not any(_equal(name, one, read[name]) for one in wanted):
-                yield Difference(f"{row['id']}.{name}", wanted[0], read[name])
+        compared = name in row or name == "nodes"
+        if compared and not any(_equal(name, one, read[name]) for one in wanted):
+            yield Difference(f"{row['id']}.{name}", wanted[0], read[name])
     if "offers" in row:
         yield from _compare_offers(row, accept, read["offers"], single=entry.gpu_count == 1)
     codes = {one.code for one in entry.findings} & LISTING_CODES

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from marketplace.catalog.document import Element
 from marketplace.catalog.lines import Line
 from marketplace.catalog.reading.availability import read_stock
-from marketplace.catalog.reading.counts import names_gpu
 from marketplace.catalog.reading.money import find_money
+from marketplace.catalog.reading.names import names_gpu
 from marketplace.catalog.reading.subjects import leads_with_gpu
 
 MAX_CLIMB = 14

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from evaluator.gpus import UNREAD, Label, read_label
+from evaluator.gpus import UNREAD, Label
 from evaluator.units import GB, MIB
 from marketplace.catalog.reading import availability, links
 from marketplace.catalog.reading.counts import Count, read_count, read_gpu_total, read_nodes
 from marketplace.catalog.reading.labels import Attribute as A
 from marketplace.catalog.reading.labels import is_per_gpu
+from marketplace.catalog.reading.names import label_of
 from marketplace.catalog.reading.numbers import read_integer
 from marketplace.catalog.reading.places import read_place, read_place_field
 from marketplace.catalog.reading.sizes import Size, SizeKind, find_sizes, read_size, read_unit_hint
@@ -73,19 +74,19 @@ def _naming(record: Record) -> list[str]:
 
 
 def _label(record: Record) -> tuple[Label, list[str]]:
-    stated_cells = [read_label(bounded(cell.text)) for cell in record.of(A.GPU)]
+    stated_cells = [label_of(cell.text) for cell in record.of(A.GPU)]
     column = next((one for one in stated_cells if one.model), UNREAD)
-    title = read_label(bounded(record.title))
+    title = label_of(record.title)
     if column.model and title.model and column.model != title.model:
         return column, [f"{title.words} and {column.words}"]
-    labels = [column, title, *(read_label(bounded(text)) for text in _naming(record))]
+    labels = [column, title, *(label_of(text) for text in _naming(record))]
     return next((one for one in labels if one.model), UNREAD), []
 
 
 def _count(record: Record, label: Label) -> tuple[Count, str]:
     """The count column, else what stands beside the name, else a line such as "8 GPUs"."""
     texts = [text for text in _naming(record) if text]
-    named_texts = [text for text in texts if read_label(bounded(text)).model]
+    named_texts = [text for text in texts if label_of(text).model]
     beside = [read_count(text) for text in named_texts or texts[:1]]
     named = next((one for one in beside if one.stated), beside[0] if beside else Count())
     column = _count_column(record)
@@ -120,14 +121,14 @@ def _node_cells(record: Record) -> list[int]:
 
 def _form_factor(record: Record, label: Label) -> str | None:
     texts = [record.title, *(cell.text for cell in record.of(A.GPU, A.TITLE, A.FORM_FACTOR))]
-    found = [one.form_factor for text in texts if (one := read_label(bounded(text))).form_factor]
+    found = [one.form_factor for text in texts if (one := label_of(text)).form_factor]
     fields = [_form_field(cell.text) for cell in record.of(A.FORM_FACTOR)]
     known = [one for one in (label.form_factor, *found, *fields) if one]
     if known:
         return max((one for one in known if one.startswith(known[0])), key=len)
     # A note holds for many rows: it names the form of those that do not name their own.
     own = links.read_form_factor([*(cell.text for cell in record.unlabelled), *record.notes])
-    above = read_label(bounded(record.subject))
+    above = label_of(record.subject)
     return own or (above.form_factor if above.model == label.model else None)
 
 
@@ -193,7 +194,7 @@ def _named_figures(record: Record) -> Iterator[Figure]:
     texts = [record.title, *(cell.text for cell in record.of(A.GPU, A.TITLE))]
     texts += [cell.text for cell in record.unlabelled if leads_with_gpu(cell.text, cell.parts)]
     for text in texts:
-        model = read_label(bounded(text)).model
+        model = label_of(text).model
         if model:
             # The 3 of "Gaudi 3 128 GB" would group with the digits after it.
             rest = re.sub(re.escape(model), ";", bounded(text), count=1, flags=re.I)

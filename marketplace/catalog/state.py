@@ -10,8 +10,8 @@ from typing import Any
 
 from evaluator.findings import Code, Finding, finding
 from marketplace.catalog.identity import is_safe
-from marketplace.catalog.reading.counts import names_gpu
 from marketplace.catalog.reading.labels import Attribute, classify, plain_label
+from marketplace.catalog.reading.names import names_gpu
 from marketplace.catalog.records import Cell, Origin, Record, labelled, slug_of
 from marketplace.catalog.text import clean
 

@@ -11,9 +11,9 @@ from marketplace.catalog.document import Element
 from marketplace.catalog.grid import GridCell, GridRow, read_grid
 from marketplace.catalog.identity import sku_in, url_in
 from marketplace.catalog.lines import headings_above, language_of, text_of
-from marketplace.catalog.reading.counts import names_gpu
 from marketplace.catalog.reading.labels import Attribute, classify
 from marketplace.catalog.reading.money import find_money
+from marketplace.catalog.reading.names import names_gpu
 from marketplace.catalog.records import Cell, Record, labelled
 
 _TELLING = frozenset(

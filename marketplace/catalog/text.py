@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 MAX_TEXT = 4000
 """Readers look no further: a longer text is prose or bait, never the words of one attribute."""
@@ -13,12 +14,23 @@ _UNSAFE = re.compile(
 )
 
 
+_LONGEST_KEPT = 200
+
+
 def clean(text: str) -> str:
     """Without characters that PostgreSQL refuses or that no one sees, white space collapsed.
 
     U+FFFD, which stands for undecodable bytes, becomes a space: it is not the provider's word.
     """
+    return _kept(text) if len(text) <= _LONGEST_KEPT else _cleaned(text)
+
+
+def _cleaned(text: str) -> str:
     return " ".join(strip_unseen(text).replace("\ufffd", " ").split())
+
+
+_kept = lru_cache(maxsize=16_384)(_cleaned)
+"""A page says the same short words thousands of times."""
 
 
 def strip_unseen(text: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from evaluator.gpus import UNREAD, Label, read_label
+from evaluator.gpus import Label
+from marketplace.catalog.reading.names import label_of
 from marketplace.catalog.text import bounded
 
 _WORDS = {
@@ -72,7 +73,7 @@ class Count:
 def read_count(text: str, label: Label | None = None) -> Count:
     """Count beside a GPU name. A name alone is one GPU; a board name such as HGX leaves it open."""
     text = bounded(text)
-    label = label or read_label(text)
+    label = label or label_of(text)
     before, after = _around(text, label)
     fraction = _fraction(text, before)
     if fraction:
@@ -145,7 +146,3 @@ def _fraction(text: str, before: str) -> str:
 def read_gpu_total(text: str) -> int | None:
     """ "8 GPUs", "8x GPUs", "GPUs: 8" in a line that names no model."""
     return _anywhere(bounded(text))
-
-
-def names_gpu(text: str) -> bool:
-    return read_label(bounded(text)) is not UNREAD

@@ -44,7 +44,7 @@ _GPU = r"(?:gpus?|accelerators?|graphics?(?:\s?cards?)?|cards?|grafikkarten?|car
 _MEMORY = r"(?:memory|mem|ram|vram|size|speicher|mémoire)"
 _EACH = r"(?: (?:each|per gpu|size|capacity|amount))?"
 _RULES: tuple[tuple[Attribute, str], ...] = (
-    (A.OTHER, r"egress|ingress|traffic|transfer|bandwidth (?:price|cost)|setup|deposit|cookie|duration|purpose"
+    (A.OTHER, r"(?:.{0,24} )?(?:set ?up|deposit|one ?(?:time|off))(?: .{0,24})?|egress|ingress|traffic|transfer|bandwidth (?:price|cost)|setup|deposit|cookie|duration|purpose"
               r"|mem(?:ory)? bandwidth|tflops|tdp|power|image|picture|storage (?:price|cost)|per gb\b|warranty|rating"
               r"|cuda cores|tensor cores|discount|save|backup|expires|updated"),
     (A.BASIS, r"(?:price|billing|rate|pricing) ?(?:basis|scope|model unit)|basis|charged per|priced per"),
@@ -123,7 +123,7 @@ def classify(text: str) -> Attribute | None:
     bare = " ".join(bare.split())
     if is_per_gpu(text) and (host := _host_attribute(_PER_GPU.sub(" ", bare))):
         return host
-    if _PRICE.search(lowered) and not _NO_PRICE.search(plain) and not _is_fee(plain):
+    if (_PRICE.search(lowered) or _PRICE.search(plain)) and not _NO_PRICE.search(plain) and not _is_fee(plain):
         return A.PRICE
     open_words = " ".join(plain.translate({40: " ", 41: " "}).split())
     for attribute, pattern in _COMPILED:

@@ -33,7 +33,7 @@ _SUBUNITS = {"P": "GBP", "¢": "USD", "HALALAS": "SAR", "FILS": "AED"}
 _DOUBTFUL = ("$", "¥", "￥", "KR", "KR.")
 _WHOLE_ONLY = frozenset({"JPY", "KRW", "VND", "IDR", "HUF", "ISK"})
 """Currencies whose prices have no decimals, so a separator groups thousands."""
-_TRAILING_STYLE = frozenset("EUR PLN CZK SEK NOK DKK HUF RON BGN RUB UAH TRY".split())
+_TRAILING_STYLE = frozenset(["EUR", "PLN", "CZK", "SEK", "NOK", "DKK", "HUF", "RON", "BGN", "RUB", "UAH", "TRY"])
 """Printed after the number they follow continental habits whatever the page's language is."""
 
 DOLLARS = {
@@ -93,7 +93,7 @@ class Locale:
     currency: str | None = None
 
 
-def find_money(text: str, locale: Locale = Locale()) -> Iterator[Money]:  # noqa: B008
+def find_money(text: str, locale: Locale = Locale()) -> Iterator[Money]:
     """Amounts with a currency sign or code, in order."""
     for match in _MONEY.finditer(text):
         found = _money(match, text, locale)
@@ -101,7 +101,7 @@ def find_money(text: str, locale: Locale = Locale()) -> Iterator[Money]:  # noqa
             yield found
 
 
-def find_bare_amounts(text: str, locale: Locale = Locale()) -> Iterator[Money]:  # noqa: B008
+def find_bare_amounts(text: str, locale: Locale = Locale()) -> Iterator[Money]:
     """Numbers without a sign, for a column or field that is known to hold prices."""
     for match in _BARE.finditer(text):
         number = _read(match["first"], locale, None, trailing=False)

@@ -7,40 +7,20 @@ import re
 from marketplace.catalog.text import bounded
 
 _CODES = frozenset(
-    "AD AE AF AG AL AM AO AR AT AU AZ BA BB BD BE BF BG BH BI BJ BN BO BR BS BT BW BY BZ CA CD CF CG "
-    "CH CI CL CM CN CO CR CU CV CY CZ DE DJ DK DM DO DZ EC EE EG ER ES ET FI FJ FM FR GA GB GD GE GH "
-    "GM GN GQ GR GT GW GY HK HN HR HT HU ID IE IL IN IQ IR IS IT JM JO JP KE KG KH KI KM KN KP KR KW "
-    "KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MG MH MK ML MM MN MO MR MT MU MV MW MX MY MZ NA "
-    "NE NG NI NL NO NP NR NZ OM PA PE PG PH PK PL PR PS PT PW PY QA RO RS RU RW SA SB SC SD SE SG SI "
-    "SK SL SM SN SO SR SS ST SV SY SZ TD TG TH TJ TL TM TN TO TR TT TV TW TZ UA UG UK US UY UZ VA VC "
-    "VE VN VU WS YE ZA ZM ZW EU".split()
+    ["AD", "AE", "AF", "AG", "AL", "AM", "AO", "AR", "AT", "AU", "AZ", "BA", "BB", "BD", "BE", "BF", "BG", "BH", "BI", "BJ", "BN", "BO", "BR", "BS", "BT", "BW", "BY", "BZ", "CA", "CD", "CF", "CG", "CH", "CI", "CL", "CM", "CN", "CO", "CR", "CU", "CV", "CY", "CZ", "DE", "DJ", "DK", "DM", "DO", "DZ", "EC", "EE", "EG", "ER", "ES", "ET", "FI", "FJ", "FM", "FR", "GA", "GB", "GD", "GE", "GH", "GM", "GN", "GQ", "GR", "GT", "GW", "GY", "HK", "HN", "HR", "HT", "HU", "ID", "IE", "IL", "IN", "IQ", "IR", "IS", "IT", "JM", "JO", "JP", "KE", "KG", "KH", "KI", "KM", "KN", "KP", "KR", "KW", "KZ", "LA", "LB", "LC", "LI", "LK", "LR", "LS", "LT", "LU", "LV", "LY", "MA", "MC", "MD", "ME", "MG", "MH", "MK", "ML", "MM", "MN", "MO", "MR", "MT", "MU", "MV", "MW", "MX", "MY", "MZ", "NA", "NE", "NG", "NI", "NL", "NO", "NP", "NR", "NZ", "OM", "PA", "PE", "PG", "PH", "PK", "PL", "PR", "PS", "PT", "PW", "PY", "QA", "RO", "RS", "RU", "RW", "SA", "SB", "SC", "SD", "SE", "SG", "SI", "SK", "SL", "SM", "SN", "SO", "SR", "SS", "ST", "SV", "SY", "SZ", "TD", "TG", "TH", "TJ", "TL", "TM", "TN", "TO", "TR", "TT", "TV", "TW", "TZ", "UA", "UG", "UK", "US", "UY", "UZ", "VA", "VC", "VE", "VN", "VU", "WS", "YE", "ZA", "ZM", "ZW", "EU"]
 )
 """ISO 3166-1 alpha-2, with UK and EU, which catalogs use as well."""
 _STATES = frozenset(
-    "AL AK AZ AR CA CO CT DC DE FL GA HI IA ID IL IN KS KY LA MA MD ME MI MN MO MS MT NC ND NE NH NJ "
-    "NM NV NY OH OK OR PA RI SC SD TN TX UT VA VT WA WI WV WY ON QC BC AB NSW VIC QLD".split()
+    ["AL", "AK", "AZ", "AR", "CA", "CO", "CT", "DC", "DE", "FL", "GA", "HI", "IA", "ID", "IL", "IN", "KS", "KY", "LA", "MA", "MD", "ME", "MI", "MN", "MO", "MS", "MT", "NC", "ND", "NE", "NH", "NJ", "NM", "NV", "NY", "OH", "OK", "OR", "PA", "RI", "SC", "SD", "TN", "TX", "UT", "VA", "VT", "WA", "WI", "WV", "WY", "ON", "QC", "BC", "AB", "NSW", "VIC", "QLD"]
 )
 _COUNTRIES = frozenset(
-    "germany france norway sweden finland denmark iceland netherlands belgium austria switzerland italy "
-    "spain portugal poland czechia ireland england scotland estonia latvia lithuania greece romania "
-    "bulgaria hungary croatia slovenia slovakia luxembourg ukraine turkey israel egypt kenya nigeria "
-    "morocco india japan korea china taiwan singapore malaysia indonesia thailand vietnam philippines "
-    "australia canada mexico brazil chile argentina colombia peru usa uae qatar bahrain kuwait oman "
-    "deutschland schweiz österreich frankreich polska suisse norge sverige texas virginia oregon "
-    "california ohio iowa nevada arizona georgia utah washington quebec ontario".split()
+    ["germany", "france", "norway", "sweden", "finland", "denmark", "iceland", "netherlands", "belgium", "austria", "switzerland", "italy", "spain", "portugal", "poland", "czechia", "ireland", "england", "scotland", "estonia", "latvia", "lithuania", "greece", "romania", "bulgaria", "hungary", "croatia", "slovenia", "slovakia", "luxembourg", "ukraine", "turkey", "israel", "egypt", "kenya", "nigeria", "morocco", "india", "japan", "korea", "china", "taiwan", "singapore", "malaysia", "indonesia", "thailand", "vietnam", "philippines", "australia", "canada", "mexico", "brazil", "chile", "argentina", "colombia", "peru", "usa", "uae", "qatar", "bahrain", "kuwait", "oman", "deutschland", "schweiz", "österreich", "frankreich", "polska", "suisse", "norge", "sverige", "texas", "virginia", "oregon", "california", "ohio", "iowa", "nevada", "arizona", "georgia", "utah", "washington", "quebec", "ontario"]
 ) | {
     "united states", "united kingdom", "saudi arabia", "south africa", "south korea", "new zealand",
     "hong kong", "czech republic", "united arab emirates", "new york", "north carolina", "new jersey",
 }  # fmt: skip
 _CITIES = frozenset(
-    "frankfurt berlin munich düsseldorf hamburg nuremberg falkenstein paris marseille strasbourg gravelines "
-    "london slough manchester amsterdam rotterdam brussels zurich zürich geneva vienna milan rome arezzo "
-    "madrid barcelona lisbon warsaw prague helsinki oslo stockholm copenhagen reykjavik dublin tallinn "
-    "riga vilnius athens sofia bucharest budapest istanbul dubai riyadh jeddah doha manama mumbai delhi "
-    "noida hyderabad bangalore bengaluru chennai pune singapore tokyo osaka seoul taipei jakarta bangkok "
-    "sydney melbourne auckland toronto montreal montréal vancouver ashburn dallas chicago seattle phoenix "
-    "atlanta miami denver houston portland johannesburg nairobi lagos cairo stavanger luleå bergen "
-    "bordeaux lyon wroclaw kraków krakow".split()
+    ["frankfurt", "berlin", "munich", "düsseldorf", "hamburg", "nuremberg", "falkenstein", "paris", "marseille", "strasbourg", "gravelines", "london", "slough", "manchester", "amsterdam", "rotterdam", "brussels", "zurich", "zürich", "geneva", "vienna", "milan", "rome", "arezzo", "madrid", "barcelona", "lisbon", "warsaw", "prague", "helsinki", "oslo", "stockholm", "copenhagen", "reykjavik", "dublin", "tallinn", "riga", "vilnius", "athens", "sofia", "bucharest", "budapest", "istanbul", "dubai", "riyadh", "jeddah", "doha", "manama", "mumbai", "delhi", "noida", "hyderabad", "bangalore", "bengaluru", "chennai", "pune", "singapore", "tokyo", "osaka", "seoul", "taipei", "jakarta", "bangkok", "sydney", "melbourne", "auckland", "toronto", "montreal", "montréal", "vancouver", "ashburn", "dallas", "chicago", "seattle", "phoenix", "atlanta", "miami", "denver", "houston", "portland", "johannesburg", "nairobi", "lagos", "cairo", "stavanger", "luleå", "bergen", "bordeaux", "lyon", "wroclaw", "kraków", "krakow"]
 ) | {
     "los angeles", "san jose", "new york", "santa clara", "las vegas", "salt lake city", "abu dhabi",
     "são paulo", "sao paulo", "tel aviv", "mexico city", "hong kong", "kansas city",

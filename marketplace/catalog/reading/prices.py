@@ -20,7 +20,6 @@ from marketplace.catalog.reading.money import (
 )
 from marketplace.catalog.text import bounded
 
-
 MOST_AMOUNTS = 40
 """More amounts than this in the text of one listing are no price list but bait."""
 
@@ -70,7 +69,7 @@ def read_rates(
     label: str = "",
     locale: Locale = Locale(),
     *,
-    bare: bool = False,  # noqa: B008
+    bare: bool = False,
 ) -> list[Rate]:
     """All rates in a text. `label` is the header or field name; `bare` admits numbers without sign.
 

@@ -55,7 +55,7 @@ _SIZE = re.compile(
 _PER_SECOND = re.compile(r"^\s?(?:/s|ps|/sec|per\ssec)", re.I)
 
 _AFTER: tuple[tuple[SizeKind, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(rf"^[\s-]{{0,2}}\(?(?:of\s|à\s)?(?:{words})", re.I))
+    (kind, re.compile(rf"^[\s-]{{0,2}}\(?(?:of\s|à\s|de\s)?(?:{words})", re.I))
     for kind, words in (
         (SizeKind.OTHER, r"lpddr|unified|traffic|transfer|egress|bandwidth|backup|swap|boot\b|object"
                          r"|network\s(?:storage|volume)|shared\sstorage|snapshot|l[123]\b|cache|os\b"),

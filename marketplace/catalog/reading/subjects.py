@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from evaluator.gpus import UNREAD, read_label
+from evaluator.gpus import UNREAD
+from marketplace.catalog.reading.names import label_of
 from marketplace.catalog.text import bounded, has_mixed_scripts
 
 _OPENING = re.compile(
@@ -29,13 +30,15 @@ _CPU_MAKERS = re.compile(r"intel|xeon|amd|epyc|ryzen|core|vcpu|cpu|gb|tb|nvme|ss
 def leads_with_gpu(text: str, parts: tuple[str, ...] = ()) -> bool:
     """ "8 x NVIDIA H100" begins with the machine; "Earn $500 for every H100" only speaks of one."""
     words = bounded(text)
+    if words.endswith("?"):
+        return False
     if _leads(words):
         return True
     return any(_leads(bounded(part)) for part in parts[:6] if len(part) < 120)
 
 
 def _leads(words: str) -> bool:
-    label = read_label(words)
+    label = label_of(words)
     if label is UNREAD:
         return False
     at = words.find(label.words)
