@@ -125,7 +125,7 @@ def plans_of(workload: Workload, gpus: int, machines: Iterable[int] = (1,)) -> P
     Tensor parallel groups stay inside one machine; a plan on several machines uses all their GPUs.
     """
     proposals = _serving_plans if workload.serving else _training_plans
-    found = {plan for nodes in machines for plan in proposals(gpus, nodes)}
+    found = {plan for nodes in machines for plan in proposals(workload, gpus, nodes)}
     legal: list[Plan] = []
     refused: list[Refusal] = []
     for plan in sorted(found, key=narrowness):
@@ -142,19 +142,19 @@ def degrees(gpus: int) -> list[int]:
     return [d for d in range(2, gpus + 1) if gpus % d == 0 or d & (d - 1) == 0]
 
 
-def _serving_plans(gpus: int, nodes: int) -> Iterator[Plan]:
+def _serving_plans(workload: Workload, gpus: int, nodes: int) -> Iterator[Plan]:
     if nodes > 1:
         yield Plan(replicas=gpus * nodes, nodes=nodes)
-        yield Plan(tp=gpus, pp=nodes, nodes=nodes)
+        yield _spanning_pipeline(workload, gpus, nodes)
         return
     for tp in (1, *degrees(gpus)):
         yield from (Plan(tp=tp, replicas=r) for r in (1, *degrees(gpus // tp)))
         yield from (Plan(tp=tp, pp=pp) for pp in degrees(gpus // tp))
 
 
-def _training_plans(gpus: int, nodes: int) -> Iterator[Plan]:
+def _training_plans(workload: Workload, gpus: int, nodes: int) -> Iterator[Plan]:
     if nodes > 1:
-        yield from _spanning_plans(gpus, nodes)
+        yield from _spanning_plans(workload, gpus, nodes)
         return
     for tp in (1, *degrees(gpus)):
         yield Plan(tp=tp)
@@ -163,17 +163,24 @@ def _training_plans(gpus: int, nodes: int) -> Iterator[Plan]:
     yield from (Plan(dp=dp) for dp in degrees(gpus))
 
 
-def _spanning_plans(gpus: int, nodes: int) -> Iterator[Plan]:
+def _spanning_plans(workload: Workload, gpus: int, nodes: int) -> Iterator[Plan]:
     """Plans over whole machines: replicate, shard, shard inside each, or split the layers."""
     ranks = gpus * nodes
     yield Plan(dp=ranks, nodes=nodes)
     yield Plan(dp=ranks, shard=ranks, nodes=nodes)
-    yield Plan(tp=gpus, pp=nodes, nodes=nodes)
+    yield _spanning_pipeline(workload, gpus, nodes)
     if gpus > 1:
         yield Plan(dp=ranks, shard=gpus, nodes=nodes)
     for tp in degrees(gpus):
         if gpus % tp == 0:
             yield Plan(tp=tp, dp=ranks // tp, shard=ranks // tp, nodes=nodes)
+
+
+def _spanning_pipeline(workload: Workload, gpus: int, nodes: int) -> Plan:
+    """The widest tensor groups that the model allows in each machine, stages over all of them."""
+    allowed = (tp for tp in range(gpus, 0, -1) if gpus % tp == 0)
+    tp = next(tp for tp in allowed if not _undivided_by(workload, tp))
+    return Plan(tp=tp, pp=gpus * nodes // tp, nodes=nodes)
 
 
 def refusal_of(workload: Workload, plan: Plan) -> Finding | None:

@@ -159,7 +159,7 @@ def _order(one: Candidate) -> tuple[object, ...]:
     cost = (one.cost_per_hour or 0) if one.rate.ranked else 0
     tight = one.plan.fit.word is FitWord.TIGHT
     place = place_of(one.offering)
-    return (ORDER[one.status], tight, not one.rate.ranked, cost, one.plan.plan.gpus, place)
+    return (ORDER[one.status], not one.rate.ranked, tight, cost, one.plan.plan.gpus, place)
 
 
 def _nearness(one: Candidate) -> tuple[object, ...]:

@@ -166,10 +166,10 @@ def judge_briefly(
         refused=tuple(refused),
         plans_judged=len(plans),
     )
-    shown = (verdict.single, verdict.nearest)
+    shown = {one.plan for one in (verdict.single, verdict.nearest) if one}
     return replace(
         verdict,
-        plans=tuple(explained(book, one) if one in shown else one for one in plans),
+        plans=tuple(explained(book, one) if one.plan in shown else one for one in plans),
     )
 
 

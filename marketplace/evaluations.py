@@ -14,7 +14,13 @@ from django.db.models import Min, QuerySet
 from django.utils import timezone
 
 from evaluator.jobs import Workload
-from evaluator.reports import UnreadableReport, evaluator_version, from_report, to_report
+from evaluator.reports import (
+    UnreadableReport,
+    condense,
+    evaluator_version,
+    from_report,
+    to_report,
+)
 from evaluator.shortlist import Shortlist, rank
 from evaluator.verdict import MachineVerdict, judge, judge_briefly
 from evaluator.workbook import Workbook
@@ -106,7 +112,7 @@ def _judged(
     for start in range(0, len(configurations), CHUNK):
         chunk = configurations[start : start + CHUNK]
         yield {
-            listing.configuration: judge_briefly(workbook, machine_of(listing))
+            listing.configuration: condense(judge_briefly(workbook, machine_of(listing)))
             for listing in _one_listing_each(chunk)
         }
 

@@ -104,6 +104,14 @@ def test_one_gpu_machines_are_joined_by_sharding_or_by_a_pipeline() -> None:
     assert "PP 4 on 4 machines" in labels
 
 
+def test_stages_over_machines_keep_the_widest_tensor_groups_that_the_model_allows() -> None:
+    ten = serve()
+    ten = with_shape(ten, attention=replace(ten.model.attention, heads=20, kv_heads=4))
+    labels = {plan.label for plan in plans_of(ten, 8, [2]).plans}
+    assert "TP 4 × PP 4 on 2 machines" in labels
+    assert "TP 8 × PP 2 on 2 machines" in {plan.label for plan in plans_of(serve(), 8, [2]).plans}
+
+
 def test_heads_that_cannot_be_shared_are_named_with_the_degree_that_can() -> None:
     refused = {one.plan.tp: one.finding for one in plans_of(serve(), 6).refused if one.plan.pp == 1}
     assert refused[3].sentence == "64 attention heads cannot be divided by 3."

@@ -54,6 +54,16 @@ def test_each_configuration_is_judged_once_and_kept(source: Source, judged: list
     assert [row.plan for row in first.rows] == [row.plan for row in second.rows]
 
 
+def test_needs_and_budget_choose_among_verdicts_and_judge_nothing_anew(
+    source: Source, judged: list[str]
+) -> None:
+    evaluations.shortlist_for(workload())
+    document = {**workload_presets()[SLUG], "needs": {"max_price_per_hour": 5}, "name": "cheap"}
+    found = evaluations.shortlist_for(parse_workload(document))
+    assert len(judged) == 2
+    assert found.hidden
+
+
 def test_kept_verdicts_cost_a_fixed_number_of_queries(
     source: Source, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
