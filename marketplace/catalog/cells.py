@@ -44,7 +44,7 @@ def read_card(card: Card, others: frozenset[Element]) -> Record:
 
 
 _RATE_TAIL = re.compile(
-    r"(?:/|per|pro|je|par|por|an?|each|hourly|monthly|billed|incl|excl|plus|zzgl|inkl)[^\d$€£₹:]{0,44}", re.I
+    r"(?:/|(?:per|pro|je|par|por|an?|each|billed|incl|excl|plus|zzgl|inkl)(?![a-z]))[^\d$€£₹:]{0,44}", re.I
 )  # fmt: skip
 _RATE_HEAD = re.compile(
     r"(?:from|starting(?:\s(?:at|from))?|as\slow\sas|ab|à\spartir\sde|desde|now|only|just|our\sprice|on[- ]demand"

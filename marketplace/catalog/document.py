@@ -16,8 +16,10 @@ Element = Any
 """An lxml element. lxml has no types of its own."""
 
 _UNSEEN_TAGS = frozenset(
-    "script style template noscript iframe object embed svg math head title meta link "
-    "canvas audio video datalist".split()
+    (
+        *("script", "style", "template", "noscript", "iframe", "object", "embed", "svg", "math"),
+        *("head", "title", "meta", "link", "canvas", "audio", "video", "datalist"),
+    )
 )
 _HIDING = re.compile(
     r"display:none|visibility:hidden|visibility:collapse|opacity:0(?:\.0{1,9})?(?:;|$|!)"
@@ -109,7 +111,14 @@ def read_document(body: bytes, content_type: str = "") -> Document:
     whole = _is_whole(decoded.text)
     hid = _prune(root, _hidden_selectors(root))
     return Document(
-        root, scripts, decoded.replaced, hid, whole, relations, dates, decoded.text[:20_000],
+        root,
+        scripts,
+        decoded.replaced,
+        hid,
+        whole,
+        relations,
+        dates,
+        decoded.text[:20_000],
         torn=not whole and not _ROW_ENDS.search(decoded.text[-200:]),
     )
 
@@ -193,15 +202,15 @@ def _hides(declarations: str) -> bool:
 def _prune(root: Element, selectors: frozenset[str]) -> bool:
     """Take unseen elements out, keeping the text after them. True when a listing's text went."""
     unseen = [one for one in root.iter() if one.tag in _UNSEEN_TAGS or _is_hidden(one, selectors)]
-    found = False
+    found = [one for one in unseen if _may_hold_listings(one) and _says_something(one)]
     for element in unseen:
-        found = (
-            found
-            or (element.tag in ("template",) or element.tag not in _UNSEEN_TAGS)
-            and (_says_something(element))
-        )
         _remove(element)
-    return found
+    return bool(found)
+
+
+def _may_hold_listings(element: Element) -> bool:
+    """A template or an element that only style hides; a script's text was never meant to be read."""
+    return element.tag == "template" or element.tag not in _UNSEEN_TAGS
 
 
 def _is_hidden(element: Element, selectors: frozenset[str]) -> bool:

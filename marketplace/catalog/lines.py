@@ -12,9 +12,32 @@ from marketplace.catalog.document import Element
 from marketplace.catalog.text import MAX_TEXT, clean
 
 _BLOCKS = frozenset(
-    ["address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html", "legend", "li", "main", "menu", "nav", "ol", "p", "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "option"]
+    (
+        *("address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd"),
+        *("details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure"),
+        *("footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html", "legend"),
+        *("li", "main", "menu", "nav", "ol", "option", "p", "pre", "search", "section", "summary"),
+        *("table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"),
+    )
 )
-_FORMATTING = frozenset(["b", "strong", "i", "em", "u", "font", "mark", "small", "big", "tt", "code", "abbr", "ins", "wbr"])
+_FORMATTING = frozenset(
+    (
+        "b",
+        "strong",
+        "i",
+        "em",
+        "u",
+        "font",
+        "mark",
+        "small",
+        "big",
+        "tt",
+        "code",
+        "abbr",
+        "ins",
+        "wbr",
+    )
+)
 _STRUCK = frozenset(["s", "del", "strike"])
 _STRUCK_CLASS = re.compile(
     r"(?:^|[\s_-])(?:old|was|strike|struck|crossed|list|regular|original|previous|before)[_-]?(?:price)?(?:$|\s)"
@@ -135,8 +158,7 @@ def _is_struck(element: Element) -> bool:
         return True
     classes = element.get("class") or ""
     return element.tag in ("span", "small", "div", "p", "b", "em") and (
-        (bool(_STRUCK_CLASS.search(classes))
-        and "price" in classes.lower())
+        (bool(_STRUCK_CLASS.search(classes)) and "price" in classes.lower())
         or "line-through" in classes
     )
 
