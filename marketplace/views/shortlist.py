@@ -31,9 +31,13 @@ def shortlist(request: HttpRequest) -> HttpResponse:
     """A preset's shortlist. Everything that shapes it stands in the address."""
     form = PresetDemands(request.GET, gpu_models())
     form.full_clean()
-    chips = chips_of(request, form)
-    ignored = not_understood(request, form.fields)
-    return _answer(request, form, {"chips": chips, "ignored": ignored})
+    slug = request.GET.get("workload") or next(iter(workload_presets()))
+    shaped = {
+        "chips": chips_of(request, form),
+        "ignored": not_understood(request, form.fields),
+        "workload_query": f"?{urlencode({'workload': slug})}",
+    }
+    return _answer(request, form, shaped)
 
 
 @login_not_required
@@ -62,7 +66,6 @@ def _answer(request: HttpRequest, form: Demands, context: Mapping[str, Any]) -> 
         "result": result,
         "best": best_of(result),
         "implied": implied(workload, result),
-        "workload_query": _same_workload(request),
     }
     return render_page(request, PAGE, page, fragment=RESULTS)
 
@@ -70,12 +73,6 @@ def _answer(request: HttpRequest, form: Demands, context: Mapping[str, Any]) -> 
 def _offered(form: Demands) -> Any:
     model = form.cleaned_data["gpu"]
     return listings.current().filter(gpu_model=model) if model else None
-
-
-def _same_workload(request: HttpRequest) -> str:
-    """What a listing's address adds to be judged for the same preset."""
-    slug = request.GET.get("workload", "")
-    return f"?{urlencode({'workload': slug})}" if slug else ""
 
 
 def best_of(result: Shortlist) -> Candidate | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from types import SimpleNamespace
@@ -100,6 +101,18 @@ def test_an_unknown_basis_is_said() -> None:
 @given(st.text())
 def test_no_word_becomes_markup(text: str) -> None:
     assert "<script" not in present.status(text + "<script>").lower()
+
+
+@given(st.text(alphabet="`<>&ab \"'"))
+def test_commands_become_code_and_nothing_else_becomes_markup(text: str) -> None:
+    made = present.with_code(text)
+    bare = made.replace("<code>", "").replace("</code>", "")
+    assert "<" not in bare
+    assert made.count("<code>") == made.count("</code>") == len(re.findall("`[^`]+`", text))
+
+
+def test_a_command_in_a_remedy_is_code() -> None:
+    assert present.with_code("Ask for `nvidia-smi -L`.") == "Ask for <code>nvidia-smi -L</code>."
 
 
 @pytest.mark.parametrize("word", [*Status, *FitWord, *LinkWord, *HostWord, *STATES])

@@ -135,6 +135,17 @@ def test_a_listing_link_carries_the_workload(client: Client, catalog: Source) ->
     assert f"/listings/{catalog.listings.first().pk}/?workload=train-llama-70b" in page
 
 
+def test_the_memory_figure_opens_its_derivation(client: Client, catalog: Source) -> None:
+    page = client.get("/").content.decode()
+    address = (
+        f"/listings/{catalog.listings.first().pk}/?workload=serve-llama-8b&amp;plan=one#memory"
+    )
+    assert address in page
+    derived = client.get(address.replace("&amp;", "&").partition("#")[0]).content.decode()
+    assert 'id="memory"' in derived
+    assert "Formula, inputs, source" in derived
+
+
 def test_an_empty_catalog_says_what_to_do(client: Client) -> None:
     page = client.get("/").content.decode()
     assert "There is no listing to rank yet." in page
