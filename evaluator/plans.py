@@ -235,9 +235,9 @@ def _inner_sizes(model: ModelShape) -> list[tuple[str, int]]:
 def _refuse_stages(workload: Workload, plan: Plan) -> Finding | None:
     """Serving engines take uneven stages; training frameworks want equal ones."""
     layers, pp = workload.model.layers, plan.pp
-    if layers >= pp and (workload.serving or layers % pp == 0):
+    if pp == 1 or (layers >= pp and (workload.serving or layers % pp == 0)):
         return None
-    stages = next(d for d in range(min(pp - 1, layers), 0, -1) if layers % d == 0)
+    stages = next((d for d in range(min(pp - 1, layers), 0, -1) if layers % d == 0), 1)
     change = f"Use {stages} pipeline stages."
     return finding(Code.PLAN_INDIVISIBLE, quantity=f"{layers} layers", degree=pp, change=change)
 

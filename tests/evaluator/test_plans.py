@@ -151,6 +151,14 @@ def test_training_wants_equal_stages_and_serving_takes_uneven_ones() -> None:
     assert refusal_of(serve("llama-3.1-8b"), Plan(pp=6)) is None
 
 
+@pytest.mark.parametrize("task", ["serve", "train"])
+def test_a_model_without_known_dimensions_still_gets_its_one_gpu_plan(task: str) -> None:
+    unknown = serve() if task == "serve" else train()
+    none = replace(unknown.model.attention, heads=0, kv_heads=0)
+    unknown = with_shape(unknown, layers=0, hidden=0, mlp_size=0, attention=none)
+    assert plans_of(unknown, 8).plans[0] == Plan()
+
+
 def test_more_stages_than_layers_are_always_refused() -> None:
     assert refusal_of(serve("llama-3.1-8b"), Plan(pp=33)) is not None
 
