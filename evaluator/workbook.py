@@ -41,6 +41,8 @@ class Workbook:
 
     def need(self, plan: Plan) -> str:
         """What the plan moves, in numbers and words."""
+        if not self.workload.model.dimensioned:
+            return "unknown: the dimensions of the model are not stated"
         if plan not in self.needs:
             moved = traffic(self.workload, plan, trainable_params(self.workload))
             self.needs[plan] = "; ".join(one.words for one in moved)
