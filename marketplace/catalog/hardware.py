@@ -314,7 +314,8 @@ def _link(record: Record) -> links.LinkReading:
     own = [record.title, *(cell.text for cell in (*record.unlabelled, *record.of(A.GPU, A.TITLE)))]
     reading = links.read_link(own)
     if reading.link is None:
-        reading = links.read_matrix(cell.text for cell in record.unlabelled)
+        pieces = (piece for cell in record.unlabelled for piece in (cell.text, *cell.parts))
+        reading = links.read_matrix(pieces)
     return reading if reading.link else links.read_link(record.notes)
 
 

@@ -67,6 +67,7 @@ class _Builder:
     glue: bool = True
     struck: list[str] = field(default_factory=list)
     owner: Element = None
+    closed: bool = False
 
     def add(self, text: str | None, owner: Element) -> None:
         if not text:
@@ -78,11 +79,16 @@ class _Builder:
             self.parts[-1] += text
         elif (text.strip() or self.parts) and len(self.parts) < _MOST_PARTS:
             self.parts.append(text)
-        self.glue = True
+        self.glue, self.closed = True, False
 
-    def split(self, *, formatting: bool) -> None:
-        """An inline element begins or ends: a new part, unless it only formats letters."""
-        self.glue = self.glue and formatting
+    def split(self, *, formatting: bool, opening: bool = False) -> None:
+        """An inline element begins or ends: a new part, unless it only formats letters.
+
+        Two elements that touch are two words, as in <b>8x L4</b><i>24 GB</i>.
+        """
+        touching = opening and self.closed
+        self.glue = self.glue and formatting and not touching
+        self.closed = not opening
 
     def end(self) -> None:
         text = _join(self.parts)
@@ -90,7 +96,7 @@ class _Builder:
         struck = clean(" ".join(self.struck))
         if text or struck:
             self.lines.append(Line(self.owner, text, parts, struck))
-        self.parts, self.glue, self.struck, self.owner = [], True, [], None
+        self.parts, self.glue, self.struck, self.owner, self.closed = [], True, [], None, False
 
 
 def _join(parts: list[str]) -> str:
@@ -138,7 +144,7 @@ def _start(
         builder.end()
         builder.add(element.text, element)
     else:
-        builder.split(formatting=element.tag in _FORMATTING)
+        builder.split(formatting=element.tag in _FORMATTING, opening=True)
         builder.add(_label_of_picture(element) or element.text, _block_of(element))
 
 

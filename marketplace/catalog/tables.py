@@ -11,14 +11,17 @@ from marketplace.catalog.document import Element
 from marketplace.catalog.grid import GridCell, GridRow, read_grid
 from marketplace.catalog.identity import sku_in, url_in
 from marketplace.catalog.lines import headings_above, language_of, text_of
+from marketplace.catalog.reading.availability import read_stock
 from marketplace.catalog.reading.labels import Attribute, classify
 from marketplace.catalog.reading.money import find_money
 from marketplace.catalog.reading.names import names_gpu
+from marketplace.catalog.reading.subjects import leads_with_gpu
 from marketplace.catalog.records import Cell, Record, labelled
 
 _TELLING = frozenset(
     {Attribute.PRICE, Attribute.GPU, Attribute.GPU_COUNT, Attribute.VRAM, Attribute.AVAILABILITY}
 )
+_RENTING = frozenset({Attribute.PRICE, Attribute.AVAILABILITY, Attribute.QUANTITY})
 _NAMING = frozenset({Attribute.TITLE, Attribute.GPU, Attribute.SKU})
 
 
@@ -48,14 +51,27 @@ def _records(table: Element) -> Iterator[Record]:
         yield from _read_columns(table, rows, notes)
         return
     body = [row for row in rows if row not in heads and row.kind != "tfoot"]
+    if _is_one_machine(rows):
+        return
     labels = _labels(heads)
     known = {classify(label) or classify(label.rpartition(" / ")[2]) for label in labels}
     subject = _subject(table, notes)
-    if not known & _TELLING and not _rows_speak(body):
+    if not known & (_TELLING | _NAMING) and not _rows_speak(body):
+        return
+    if not known & _RENTING and not _rows_offer(body):
+        # Figures of cards side by side are a comparison, not a catalog.
         return
     if not any(names_gpu(cell.text) for row in body for cell in row.distinct) and not subject:
         return
     yield from _read_rows(table, body, labels, notes, subject)
+
+
+def _is_one_machine(rows: list[GridRow]) -> bool:
+    """Two columns of label and value are the attributes of one machine: a card, not a list."""
+    if max((len(row.cells) for row in rows), default=0) > 2:
+        return False
+    named = sum(classify(row.cells[0].text) is not None for row in rows if row.cells)
+    return named * 2 > len(rows)
 
 
 def _notes(table: Element) -> tuple[str, ...]:
@@ -104,7 +120,15 @@ def _label(heads: list[GridRow], column: int) -> str:
 
 def _rows_speak(body: list[GridRow]) -> bool:
     """A table without a header: rows that name a GPU and hold several cells are read as cards."""
-    return any(len(row.distinct) > 1 and names_gpu(row.distinct[0].text) for row in body)
+    return any(
+        len(row.distinct) > 1 and any(leads_with_gpu(cell.text) for cell in row.distinct)
+        for row in body
+    )
+
+
+def _rows_offer(body: list[GridRow]) -> bool:
+    cells = (cell for row in body for cell in row.distinct)
+    return any(_has_amount(cell) or read_stock(cell.text).words for cell in cells)
 
 
 def _read_rows(

@@ -32,7 +32,8 @@ _STATES: tuple[tuple[Availability, str], ...] = (
     (A.PREORDER, r"pre[\s-]?orders?|pre[\s-]?sale|vorbestell\w{0,6}|précommande|reserve\snow|coming\ssoon"
                  r"|preventa|予約"),
     (A.LEAD_TIME, rf"(?:(?:available|ships?|delivery|deploys?|ready|setup|lieferbar|verfügbar|disponible|dostępn\w)"
-                  rf"\s(?:in|within|after|from|sous|dans|za|time:?)\s(?:about\s|ca\.\s)?)?{_PERIOD}(?:\slead[\s-]time)?"
+                  rf"\s(?:in|within|after|from|sous|dans|za|time:?)\s(?:about\s|ca\.\s)?){_PERIOD}"
+                  rf"|{_PERIOD}(?:\slead[\s-]time|\sdelivery)?(?=\W{{0,3}}$)"
                   rf"|(?:lead[\s-]time|lieferzeit|délai)\s?:?\s?(?:{_PERIOD})?|back[\s-]?order(?:ed)?|(?:available\s(?:from\s|in\s)?)?q[1-4]\s?(?:20)\d\d"
                   r"|available\s(?:from|on|as\sof)\s.{3,20}"),
     (A.LIMITED, r"(?:only|last|just|nur|noch)\s\d{1,3}(?:\s(?:left|remaining|available|units?|verfügbar|free|machines?|servers?|in\sstock))?"

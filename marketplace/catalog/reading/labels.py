@@ -81,7 +81,7 @@ _RULES: tuple[tuple[Attribute, str], ...] = (
     (A.ZONE, r"(?:availability )?zone|az"),
     (A.REGION, r"regions?|locations?|data ?cent(?:er|re)s?|dc|sites?|standorte?|country|city|place|geo(?:location)?|pays|lieu"
                r"|lokalizacja|region code|land|ubicación"),
-    (A.URL, r"url|link|href|details?|order|rent|action"),
+    (A.URL, r"url|link|href|order|rent|action"),
     (A.SKU, r"sku|ref(?:erence)?|id|code|slug|product (?:id|code|number)|article|artikel(?:nummer)?|instance (?:id|type)|plan (?:id|code)"
             r"|part(?: no| number)?|machine id|server id|no|nr|#|flavou?r|api name|uuid|key"),
     (A.GPU, rf"{_GPU}(?: (?:model|type|name|config(?:uration)?|spec))?|(?:model|type) of {_GPU}|gpu details|karte|chip"
