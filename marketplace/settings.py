@@ -135,6 +135,7 @@ CELERY_TASK_DEFAULT_QUEUE = environment.text("LINKPROOF_QUEUE", "linkproof")
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_IGNORE_RESULT = True
+CELERY_RESULT_EXPIRES = None  # nothing is kept, so beat needs no daily task to clean it up
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_TIME_LIMIT = 300

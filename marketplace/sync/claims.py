@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from marketplace.models import Source, SyncRun
 from marketplace.models.catalog import Outcome
+from marketplace.sync.rows import clean
 
 LEASE = timedelta(minutes=6)
 """Longer than a task may run (CELERY_TASK_TIME_LIMIT), so only a dead worker loses its lease."""
@@ -66,7 +67,7 @@ def finish(run: SyncRun, outcome: Outcome, reason: str = "", **columns: Any) -> 
     """Write how a run ended. A run that was marked abandoned meanwhile keeps that mark."""
     values: Mapping[str, Any] = {
         "outcome": outcome.value,
-        "reason": reason[:500],
+        "reason": clean(reason)[:500],
         "finished_at": timezone.now(),
         **columns,
     }

@@ -27,10 +27,6 @@ from marketplace.sync.rows import (
 COMPARED = (*CATALOG_COLUMNS, *DERIVED_COLUMNS, "gone_at")
 
 
-class Held(Exception):
-    """What was read is kept and not published; the message is the reason that people see."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """What was read, from which stored bodies, and when those were seen at the source."""
@@ -52,29 +48,30 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that one commit will write, in key order."""
+    """All that one commit will write, in key order.
+
+    `held` is the reason, for people to read, why the listings are kept as they stand instead.
+    """
 
     drafts: list[Draft]
     gone: list[Listing]
     quarantined: list[Quarantined]
+    held: str = ""
 
     def rows(self, change: str) -> list[Listing]:
         return [draft.listing for draft in self.drafts if draft.change == change]
 
 
 def plan(source: Source, sighting: Sighting) -> Plan:
-    """Compare what was read with what the source offered. Raises Held; writes nothing."""
-    batch = sighting.batch
-    believed, misfits = _split(batch.entries)
-    quarantined = [*batch.quarantined, *misfits]
+    """Compare what was read with what the source offered. Writes nothing."""
+    believed, misfits = _split(sighting.batch.entries)
+    doubted = [*sighting.batch.quarantined, *misfits]
     prior = {key_of_row(row): row for row in source.listings.prefetch_related("facts")}
-    if not believed:
-        raise Held("No listing could be read.")
-    gone = _gone(prior, believed, quarantined, sighting)
+    gone, held = _losses(prior, believed, doubted, sighting)
     drafts = [
         _draft(prior.get(key), source, entry, sighting) for key, entry in sorted(believed.items())
     ]
-    return Plan(drafts, gone, quarantined)
+    return Plan(drafts, gone, doubted, held)
 
 
 def _split(entries: Iterable[Entry]) -> tuple[dict[Key, Entry], list[Quarantined]]:
@@ -100,21 +97,26 @@ def _set_aside(entry: Entry, reason: Finding) -> Quarantined:
     return Quarantined(entry.sku, reason, entry.region, entry.zone, entry.words)
 
 
-def _gone(
+def _losses(
     prior: Mapping[Key, Listing],
     believed: Mapping[Key, Entry],
     doubted: Iterable[Quarantined],
     sighting: Sighting,
-) -> list[Listing]:
-    """Current listings that the pages no longer hold. A doubted row is still there. Raises Held."""
-    on_page = {(clean(row.sku), clean(row.region), clean(row.zone)) for row in doubted}
+) -> tuple[list[Listing], str]:
+    """Current listings that are gone, and the reason to hold everything, if there is one."""
+    if not believed:
+        return [], "No listing could be read."
     known = [key for key, row in sorted(prior.items()) if row.gone_at is None]
-    absent, too_many = losses(known, lambda key: key in believed or key[:3] in on_page)
+    in_doubt = {(clean(row.sku), clean(row.region), clean(row.zone)) for row in doubted}
+    places = {key[:3] for key in believed}
+    # A name that stands for other hardware now is no loss: the old listing makes way for it.
+    replaced = [key for key in known if key not in believed and key[:3] in places]
+    absent, too_many = losses(known, lambda key: key[:3] in places or key[:3] in in_doubt)
     if not sighting.batch.complete:
-        return []
+        return [], ""
     if too_many and not sighting.losses_accepted:
-        raise Held(f"{len(absent)} of {len(known)} listings are missing.")
-    return [prior[key] for key in absent]
+        return [], f"{len(absent)} of {len(known)} listings are missing."
+    return [prior[key] for key in sorted([*absent, *replaced])], ""
 
 
 def _draft(prior: Listing | None, source: Source, entry: Entry, sighting: Sighting) -> Draft:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from marketplace.catalog.base import Quarantined
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
@@ -28,6 +28,8 @@ def publish(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
     """Write the plan in one commit. Raises Superseded when a newer run has the source."""
     with transaction.atomic():
         hold_fence(run)
+        if plan.held:
+            return _hold(run, plan, sighting)
         _write_listings(run, plan, sighting)
         added, closed = _write_prices(run, plan, sighting)
         _write_quarantined(run, plan.quarantined)
@@ -44,6 +46,19 @@ def publish(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
         )
 
 
+def _hold(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
+    """Show what was read and not believed; listings, prices and ages stay."""
+    _write_quarantined(run, plan.quarantined)
+    return finish(
+        run,
+        Outcome.HELD,
+        plan.held,
+        counts=run.counts | _counts(plan, sighting),
+        drift=_drift(plan),
+        findings=[cleaned_finding(each) for each in sighting.batch.findings],
+    )
+
+
 def publish_unchanged(run: SyncRun, seen_at: datetime) -> SyncRun:
     """Every page is the one that was published last: only ages move."""
     with transaction.atomic():
@@ -58,7 +73,9 @@ def publish_unchanged(run: SyncRun, seen_at: datetime) -> SyncRun:
 
 
 def _refresh_age(run: SyncRun, seen_at: datetime) -> None:
-    Source.objects.filter(pk=run.source_id).update(last_success_at=seen_at)
+    """Forward only: an old file read today is no newer sight of the source."""
+    older = Q(last_success_at__isnull=True) | Q(last_success_at__lt=seen_at)
+    Source.objects.filter(older, pk=run.source_id).update(last_success_at=seen_at)
 
 
 def _write_listings(run: SyncRun, plan: Plan, sighting: Sighting) -> None:

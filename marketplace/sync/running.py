@@ -17,8 +17,9 @@ from marketplace.catalog.registry import adapter_for
 from marketplace.models import Source, SyncRun
 from marketplace.models.catalog import Outcome, RobotsState
 from marketplace.sync.claims import Superseded, claim, finish
-from marketplace.sync.planning import Held, Sighting, plan
+from marketplace.sync.planning import Sighting, plan
 from marketplace.sync.publishing import publish, publish_unchanged
+from marketplace.sync.rows import cleaned_finding
 from marketplace.sync.visits import Visit, keep, visit_file, visit_site, visit_stored
 
 log = structlog.get_logger(__name__)
@@ -82,16 +83,15 @@ def _run(source_id: int, collect: Collect, now: datetime | None) -> SyncRun | No
         return _carry_out(run, collect)
     except Superseded as late:
         return finish(run, Outcome.ABANDONED, str(late))
-    except Held as held:
-        return finish(run, Outcome.HELD, str(held))
     except UnreadablePage as nothing:
-        return finish(run, Outcome.FAILED, str(nothing), findings=[nothing.finding.as_dict()])
+        found = [cleaned_finding(nothing.finding)]
+        return finish(run, Outcome.FAILED, str(nothing), findings=found)
     except (FetchError, OSError) as failure:
         return finish(run, Outcome.FAILED, _reason(failure))
     except Exception as error:
         # A reader that breaks on one page must not stop the others. Its text may be page text.
         log.exception("sync_broke", source=source_id, run=run.pk)
-        return finish(run, Outcome.FAILED, f"Reading broke: {type(error).__name__}.")
+        return finish(run, Outcome.FAILED, f"The sync broke: {type(error).__name__}.")
 
 
 def _carry_out(run: SyncRun, collect: Collect) -> SyncRun:

@@ -182,7 +182,7 @@ def test_whatever_goes_wrong_the_last_good_listings_stay_with_their_age(
 
 def test_a_reader_that_breaks_does_not_print_the_page(source: Source, site: Site) -> None:
     site.answers["/list"] = BAD_ANSWERS["wrong"]
-    assert synced(source).reason == "Reading broke: ValueError."
+    assert synced(source).reason == "The sync broke: ValueError."
 
 
 def test_bytes_are_kept_even_when_they_cannot_be_read(source: Source, site: Site) -> None:
@@ -243,6 +243,33 @@ def test_a_row_that_is_not_believed_leaves_its_last_good_listing(
     assert run.counts["quarantined"] == {"vram_impossible": 1}
     assert QuarantinedRow.objects.get().sku == "c-1"
     assert (listing("c-1").gone_at, listing("c-1").last_seen) == (None, NOON)
+
+
+def test_a_name_that_stands_for_other_hardware_is_a_new_listing(source: Source, site: Site) -> None:
+    synced(source)
+    serve(site, THREE.replace("|80|", "|141|"))
+    run = synced(source, LATER)
+    assert (run.counts["new"], run.counts["gone"]) == (2, 2)
+    rows = Listing.objects.filter(sku="a-8").order_by("vram_key").values_list("vram_key", "gone_at")
+    assert list(rows) == [(80, LATER), (141, None)]
+
+
+def test_a_source_of_doubtful_rows_alone_is_held_and_shows_them(source: Source, site: Site) -> None:
+    synced(source)
+    serve(site, "?a-8|eu\n?b-8|eu\n?c-1|us\n")
+    run = synced(source, LATER)
+    assert (run.outcome, run.reason) == ("held", "No listing could be read.")
+    assert run.counts["quarantined"] == {"vram_impossible": 3}
+    assert run.quarantined.count() == 3
+    assert not Listing.objects.exclude(gone_at=None).exists()
+
+
+def test_an_old_file_does_not_make_a_source_older(source: Source, tmp_path: Path) -> None:
+    synced(source)
+    (tmp_path / "list.txt").write_text(THREE)
+    sync.sync_file(source.pk, tmp_path / "list.txt", now=NOON - timedelta(days=9000))
+    source.refresh_from_db()
+    assert (source.last_success_at, listing("a-8").last_seen) == (NOON, NOON)
 
 
 def test_two_rows_of_one_identity_that_differ_are_both_set_aside(
@@ -402,7 +429,7 @@ def test_a_failure_inside_the_commit_leaves_the_state_before(
 
     monkeypatch.setattr(publishing, "_write_quarantined", fail)
     run = synced(source, LATER)
-    assert (run.outcome, run.reason) == ("failed", "Reading broke: RuntimeError.")
+    assert (run.outcome, run.reason) == ("failed", "The sync broke: RuntimeError.")
     assert everything_but_ages()[0] == before
 
 
