@@ -65,4 +65,4 @@ def _filled(query: QueryDict) -> QueryDict:
 def not_understood(request: HttpRequest, known: Iterable[str]) -> list[str]:
     """Keys of the address that mean nothing here: said on the page, since a filter that is
     silently dropped answers another question than the one asked."""
-    return sorted(set(request.GET) - set(known) - {"after", "size", "sort"})
+    return sorted(set(request.GET) - set(known))

@@ -16,6 +16,7 @@ from marketplace.views.pages import render_page
 from marketplace.views.paging import Sort, capped, chosen, page_of
 
 PAGE_SIZE, LARGEST_PAGE = 50, 200
+PLACE = ("sort", "size", "after")
 
 SORTS = {
     "price": Sort(
@@ -45,7 +46,7 @@ def listings(request: HttpRequest) -> HttpResponse:
         "first": changed(request, {}) if request.GET.get("after") else "",
         "chips": chips_of(request, wanted.form),
         "implied": _implied(wanted, name),
-        "ignored": not_understood(request, wanted.form.fields),
+        "ignored": not_understood(request, [*wanted.form.fields, *PLACE]),
     }
     return render_page(request, "listings/listings.html", context, fragment="listings/_rows.html")
 

@@ -130,6 +130,12 @@ def test_a_demand_that_cannot_be_read_ranks_nothing(
     assert "errorlist" in response.content.decode()
 
 
+def test_a_key_that_means_nothing_is_said(client: Client, catalog: Source) -> None:
+    page = client.get("/?sort=price&max_prize=3").content.decode()
+    assert "<code>max_prize</code>" in page
+    assert "<code>sort</code>" in page
+
+
 def test_a_listing_link_carries_the_workload(client: Client, catalog: Source) -> None:
     page = client.get("/?workload=train-llama-70b").content.decode()
     assert f"/listings/{catalog.listings.first().pk}/?workload=train-llama-70b" in page
