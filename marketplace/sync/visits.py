@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from urllib.parse import urljoin, urlsplit
 
 from django.conf import settings
 
 from marketplace.catalog.base import Adapter, Page
+from marketplace.catalog.failures import TooSlow
 from marketplace.catalog.fetch import Fetched, Permit, Validators, fetch
 from marketplace.catalog.robots import heed_robots
 from marketplace.models import Snapshot, Source, SyncRun
@@ -20,6 +22,9 @@ from marketplace.models.catalog import Outcome
 
 PAGE_CAP = 50
 """More pages than any catalog we know; a list that goes on and on is never taken for whole."""
+
+VISIT_SECONDS = 180
+"""For all pages of one source. With the slowest last page it ends before a task is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,10 @@ def visit_site(source: Source, adapter: Adapter, now: datetime) -> Visit:
     pages: dict[str, Page] = {}
     answers: list[Fetched] = []
     url: str | None = source.url
+    ends = monotonic() + VISIT_SECONDS
     while url and url not in pages and len(pages) < PAGE_CAP:
+        if monotonic() > ends:
+            raise TooSlow(f"{len(pages)} pages took longer than {VISIT_SECONDS} s")
         answer = _ask(url, permit, known.get(url))
         answers.append(answer)
         pages[url] = _page(answer, known.get(url))
@@ -85,8 +93,15 @@ def _page(answer: Fetched, known: Snapshot | None) -> Page:
 
 
 def _next_address(adapter: Adapter, page: Page) -> str | None:
-    following = adapter.next_page(page)
-    return urljoin(page.url, following) if following else None
+    """None at the end of the list, "" where a page leaves that open.
+
+    A page that cannot be read ends the visit and not the run: its bytes are still to be kept.
+    """
+    try:
+        following = adapter.next_page(page)
+        return urljoin(page.url, following) if following else None
+    except ValueError:
+        return ""
 
 
 def _is_whole(answer: Fetched) -> bool:

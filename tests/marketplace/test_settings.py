@@ -57,6 +57,21 @@ def test_both_addresses_mean_services_mode(bare: Installation) -> None:
     assert "lock_timeout=5s" in said["options"]["options"]
 
 
+@pytest.mark.postgres
+@pytest.mark.redis
+def test_no_statement_and_no_lock_lasts_for_ever(services: Installation) -> None:
+    said = services.python(
+        """
+from django.db import connection
+with connection.cursor() as cursor:
+    values = [cursor.execute(f"SHOW {name}") and cursor.fetchone()[0]
+              for name in ("statement_timeout", "lock_timeout")]
+show(values=values)
+"""
+    )
+    assert said["values"] == ["30s", "5s"]
+
+
 def test_a_secret_may_come_from_a_file(bare: Installation, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("from a file\n")
     said = bare.having(**{**WHOLE, "SECRET_KEY": "", "SECRET_KEY_FILE": str(tmp_path / "key")})

@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from marketplace import sync
 from marketplace.models import Listing, Price, QuarantinedRow, Snapshot, Source, SyncRun
-from marketplace.sync import publishing
+from marketplace.sync import publishing, visits
 from marketplace.sync.claims import LEASE, claim
 from tests.marketplace.conftest import THREE
 from tests.marketplace.lines import LinesAdapter
@@ -192,6 +192,20 @@ def test_bytes_are_kept_even_when_they_cannot_be_read(source: Source, site: Site
     assert run.findings[0]["code"] == "layout_changed"
 
 
+def test_bytes_are_kept_even_when_they_are_no_text(source: Source, site: Site) -> None:
+    site.answers["/list"] = BAD_ANSWERS["garbage"]
+    run = synced(source)
+    assert (run.outcome, bytes(run.snapshots.get().body)) == ("failed", b"\xff\xfe\x00|")
+
+
+def test_a_next_page_that_has_no_address_delists_nothing(source: Source, site: Site) -> None:
+    synced(source)
+    serve(site, "".join(THREE.splitlines(keepends=True)[:2]) + "next http://[broken")
+    run = synced(source, LATER)
+    assert (run.outcome, run.counts["complete"], run.counts["gone"]) == ("unchanged", False, 0)
+    assert listing("c-1").gone_at is None
+
+
 def test_robots_that_disallow_mean_no_page_request(source: Source, site: Site) -> None:
     site.answers["/robots.txt"] = page("User-agent: *\nDisallow: /\n", "text/plain")
     run = synced(source)
@@ -320,6 +334,14 @@ def test_a_list_without_end_is_cut_and_delists_nothing(source: Source, site: Sit
     run = synced(source, LATER)
     assert (run.counts["pages"], run.counts["complete"], run.counts["gone"]) == (50, False, 0)
     assert listing("b-8").gone_at is None
+
+
+def test_a_slow_list_of_pages_ends_before_its_task_is_stopped(
+    source: Source, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visits, "VISIT_SECONDS", 0)
+    assert synced(source).reason == "0 pages took longer than 0 s"
+    assert site.pages_asked() == []
 
 
 def test_a_body_that_nobody_delimited_delists_nothing(source: Source, site: Site) -> None:
