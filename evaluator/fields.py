@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeGuard
 
 LARGEST = 10**15
 """Above any parameter count, token count or byte count of a model: a typing error."""
@@ -40,12 +40,22 @@ def shown(value: object) -> str:
 
 def _long_number(value: int) -> str:
     """Without a text of all its digits, which takes long and is refused by Python above 4300."""
-    sign = "-" if value < 0 else ""
-    return f"{sign}a number of about {round(value.bit_length() * 0.30103)} digits"
+    kind = "a negative number" if value < 0 else "a number"
+    return f"{kind} of about {round(value.bit_length() * 0.30103)} digits"
 
 
 def _repr(value: object) -> str:
     return ascii(value[:SHOWN]) if isinstance(value, str) else repr(value)
+
+
+def _is_text(value: object, limit: int) -> TypeGuard[str]:
+    """Whether it can be stored and printed: a lone surrogate fails in every file and page."""
+    return (
+        isinstance(value, str)
+        and len(value) <= limit
+        and "\x00" not in value
+        and not any("\ud800" <= letter <= "\udfff" for letter in value)
+    )
 
 
 class Fields:
@@ -128,7 +138,7 @@ class Fields:
         value = self.raw(key)
         if value is None:
             return None
-        if not isinstance(value, str) or len(value) > limit or "\x00" in value:
+        if not _is_text(value, limit):
             raise self.refuse(key, f"a text of at most {limit} characters")
         return value
 
@@ -143,7 +153,7 @@ class Fields:
         if value is None:
             return ()
         fine = isinstance(value, list | tuple) and len(value) <= limit
-        if not fine or any(not isinstance(one, str) or len(one) > TEXT_LIMIT for one in value):
+        if not fine or not all(_is_text(one, TEXT_LIMIT) for one in value):
             raise self.refuse(key, f"a list of at most {limit} texts")
         return tuple(value)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from evaluator.parameters import (
+    Module,
     Part,
     Split,
     embedding,
@@ -69,41 +71,70 @@ def _weight(shape: ModelShape, rank: RankClass) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
-    """`count` layers that hold the same; `index` is one of them."""
+    """`count` layers that hold the same; `kept` are their modules that stay in 16 bits."""
 
-    index: int
     routed: bool
     count: int
+    kept: frozenset[str] = frozenset()
+
+    def keeps(self, part: Part) -> bool:
+        return part.module.value in self.kept or EVERY in self.kept
+
+
+EVERY = "*"
+"""In a list of modules to keep: every layer, or every module of a layer."""
 
 
 @lru_cache(maxsize=4096)
 def layer_groups(shape: ModelShape, rank: RankClass) -> tuple[LayerGroup, ...]:
-    """The layers of a stage, those alike together: a budget needs two or three groups, not 100.
+    """The layers of a stage, those alike together: a budget needs two or three groups, not 100."""
+    kept = _kept_by_layer(shape.kept_16bit)
+    everywhere = kept.get(EVERY, frozenset())
+    groups = Counter(
+        (is_expert_layer(shape, index), everywhere | kept.get(str(index), frozenset()))
+        for index in range(rank.first, rank.first + rank.layers)
+    )
+    return tuple(LayerGroup(routed, count, names) for (routed, names), count in groups.items())
 
-    A layer that a quantised checkpoint names for itself is a group of its own.
-    """
-    named = {int(word) for name in shape.kept_16bit for word in name.split(".") if word.isdecimal()}
-    groups: dict[tuple[bool, int | None], list[int]] = {}
-    for index in range(rank.first, rank.first + rank.layers):
-        key = (is_expert_layer(shape, index), index if index in named else None)
-        groups.setdefault(key, []).append(index)
-    return tuple(LayerGroup(found[0], key[0], len(found)) for key, found in groups.items())
+
+@lru_cache(maxsize=256)
+def _kept_by_layer(names: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
+    """Modules that a quantised checkpoint leaves in 16 bits, by layer. Read once: a pasted list
+    may hold thousands of names."""
+    found: dict[str, set[str]] = {}
+    for name in names:
+        layer, module = _named_module(name)
+        if module in KNOWN_MODULES:
+            found.setdefault(layer, set()).add(module)
+    return {layer: frozenset(modules) for layer, modules in found.items()}
+
+
+KNOWN_MODULES = frozenset({EVERY, *(module.value for module in Module)})
+
+
+def _named_module(name: str) -> tuple[str, str]:
+    """ "self_attn", "model.layers.0" and "model.layers.*.mlp" name modules, layers and both."""
+    words = name.split(".")
+    if "layers" not in words:
+        return EVERY, words[-1]
+    layer, *rest = words[words.index("layers") + 1 :] or [EVERY]
+    return layer, rest[-1] if rest else EVERY
 
 
 @dataclass(frozen=True, slots=True)
 class HeldPart:
-    """`count` times the same part; `layer` is the index of one of its layers, None for the ends."""
+    """`count` times the same part; `kept` where a quantised checkpoint leaves it in 16 bits."""
 
     part: Part
     count: int = 1
-    layer: int | None = None
+    kept: bool = False
 
 
 def layer_parts_of(shape: ModelShape, rank: RankClass) -> Iterator[HeldPart]:
     """The parts of the layers of a stage."""
     for group in layer_groups(shape, rank):
         for part in layer_parts(shape, group.routed):
-            yield HeldPart(part, group.count, group.index)
+            yield HeldPart(part, group.count, group.keeps(part))
 
 
 def parts_of(shape: ModelShape, rank: RankClass) -> Iterator[HeldPart]:

@@ -39,7 +39,7 @@ def weights_on(
     sizes: dict[tuple[Module, int, bool], int] = {}
     for held in parts_of(shape, rank):
         part = held.part
-        key = (part.module, part.padded_axis, keeps_16bit(shape, part.module, held.layer))
+        key = (part.module, part.padded_axis, held.kept)
         sizes[key] = sizes.get(key, 0) + local_params(part, shape, plan.tp) * held.count
     spread = LOADED if loaded else exact(1)
     text = total(
@@ -75,24 +75,6 @@ def _beyond_text(shape: ModelShape, form: WeightFormat, plan: Plan, rank: RankCl
     bits = form.bits.typical if form.whole else 16
     size = extra * bits / 8
     return Range(size / plan.tp, size / plan.tp, size)
-
-
-def keeps_16bit(shape: ModelShape, module: Module, index: int | None) -> bool:
-    """Whether the checkpoint's own list leaves a module of a layer unquantised."""
-    return any(_names(name, module, index) for name in shape.kept_16bit)
-
-
-def _names(name: str, module: Module, index: int | None) -> bool:
-    """ "self_attn", "model.layers.0" and "model.layers.*.mlp" name modules, layers and both."""
-    words = name.split(".")
-    where = words.index("layers") + 1 if "layers" in words else len(words)
-    layer = words[where] if where < len(words) else "*"
-    if layer not in ("*", str(index)):
-        return False
-    rest = words[where + 1 :] if "layers" in words else words
-    if not rest:
-        return "layers" in words
-    return rest[-1] == module.value
 
 
 def weights_component(

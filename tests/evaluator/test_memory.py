@@ -19,7 +19,7 @@ from evaluator.kv_cache import bytes_per_token, sequence_bytes
 from evaluator.memory import budget, fit, max_concurrent_sequences, smallest_change
 from evaluator.models import preset, presets
 from evaluator.parameters import total_params
-from evaluator.partition import params_on, rank_classes, stages_of
+from evaluator.partition import layer_groups, params_on, rank_classes, stages_of
 from evaluator.plans import Plan, refusal_of
 from evaluator.ranges import Range, exact
 from evaluator.recipes import RECIPES
@@ -92,6 +92,13 @@ def test_a_checkpoint_may_keep_whole_modules_and_layers_at_16_bits() -> None:
     assert form is not None
     size = weights_on(shape, form, plan, rank_classes(shape, plan)[0])
     assert size.typical / GIB == pytest.approx(56.7, rel=0.005)
+
+
+def test_many_names_of_kept_layers_stay_few_groups() -> None:
+    names = tuple(f"model.layers.{index}.mlp" for index in range(0, 1000, 2))
+    shape = replace(preset("llama-3.1-8b"), layers=1000, kept_16bit=names)
+    groups = layer_groups(shape, rank_classes(shape, ONE)[0])
+    assert sorted((group.count, *group.kept) for group in groups) == [(500,), (500, "mlp")]
 
 
 @pytest.mark.parametrize(("model", "file", "loaded"), [("gpt-oss-120b", 60.8, 64.5)])

@@ -292,3 +292,16 @@ def test_the_fingerprint_is_the_same_in_another_process() -> None:
 )
 def test_the_fingerprint_changes_with_what_a_verdict_depends_on(change: dict[str, Any]) -> None:
     assert parse_workload(SERVE).fingerprint() != parse_workload({**SERVE, **change}).fingerprint()
+
+
+def test_a_lone_surrogate_is_refused_where_it_stands() -> None:
+    with pytest.raises(InvalidWorkload, match="^name: "):
+        parse_workload({"task": "serve", "model": {"preset": "llama-3.1-8b"}, "name": "\ud800"})
+
+
+def test_a_list_of_layers_may_not_be_nested() -> None:
+    deep: list[Any] = []
+    for _ in range(50_000):
+        deep = [deep]
+    with pytest.raises(InvalidWorkload, match=r"^model\.layer_types: "):
+        parse_workload({"task": "serve", "model": {"hidden_size": 64, "layer_types": deep}})
