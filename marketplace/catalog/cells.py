@@ -20,7 +20,8 @@ _FIGURE = re.compile(r"^[\d.,  ]{1,12}(?:\s?[x×]\s?[\d.,]{1,8})?\s?(?:[KMGT]i?B
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary", "legend")
 _TITLE_CLASS = re.compile(r"title|name|heading|model", re.I)
 _PRICE_LABEL = re.compile(
-    r"(?:on[- ]?demand|spot|reserved|hourly|monthly|weekly|daily|our|your|rental|list|preis|prix|price|pricing|rates?|cost)"
+    r"(?:on[- ]?demand|spot|reserved|hourly|monthly|weekly|daily|our|your|rental|list|preis|prix"
+    r"|price|pricing|rates?|cost)"
     r"(?:\s(?:price|rate|cost|from|pro|par|per|/|gpu|hour|hr|month|machine|server|std\.?|stunde|heure|node))*",
     re.I,
 )  # fmt: skip
@@ -44,12 +45,15 @@ def read_card(card: Card, others: frozenset[Element]) -> Record:
 
 
 _RATE_TAIL = re.compile(
-    r"(?:/|(?:per|pro|je|par|por|an?|each|billed|incl|excl|plus|zzgl|inkl)(?![a-z]))[^\d$€£₹:]{0,44}", re.I
-)  # fmt: skip
+    r"(?:/|(?:per|pro|je|par|por|an?|each|billed|incl|excl|plus|zzgl|inkl)(?![a-z]))"
+    r"[^\d$€£₹:]{0,44}",
+    re.I,
+)
 _RATE_HEAD = re.compile(
-    r"(?:from|starting(?:\s(?:at|from))?|as\slow\sas|ab|à\spartir\sde|desde|now|only|just|our\sprice|on[- ]demand"
-    r"|spot|reserved)\s?:?", re.I,
-)  # fmt: skip
+    r"(?:from|starting(?:\s(?:at|from))?|as\slow\sas|ab|à\spartir\sde|desde|now|only|just"
+    r"|our\sprice|on[- ]demand|spot|reserved)\s?:?",
+    re.I,
+)
 
 
 def _joined(lines: list[Line]) -> list[Line]:

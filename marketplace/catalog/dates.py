@@ -25,9 +25,11 @@ _OTHERS = {
     "jui": 7,
 }
 _SAYS = re.compile(
-    r"\b(?:as\sof|last\s(?:updated?|modified|changed|checked)|updated?(?:\son)?|valid\s(?:from|until|to)|effective|stand"
-    r"|prices?\s(?:from|of|checked)|price\slist|snapshot|captured|generated|mise\sà\sjour|aktualisiert|zuletzt|archived?)\b", re.I,
-)  # fmt: skip
+    r"\b(?:as\sof|last\s(?:updated?|modified|changed|checked)|updated?(?:\son)?"
+    r"|valid\s(?:from|until|to)|effective|stand|prices?\s(?:from|of|checked)|price\slist|snapshot"
+    r"|captured|generated|mise\sà\sjour|aktualisiert|zuletzt|archived?)\b",
+    re.I,
+)
 _ISO = re.compile(r"(?<!\d)(20\d\d)-(\d{2})-(\d{2})(?!\d)")
 _DOTTED = re.compile(r"(?<!\d)(\d{1,2})\.(\d{1,2})\.(20\d\d)(?!\d)")
 _NAMED = re.compile(

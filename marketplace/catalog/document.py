@@ -50,8 +50,9 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`torn` says that the body breaks off inside a row. `root` holds visible elements only; `scripts` the texts of JSON blocks, by type.
+    """`root` holds visible elements only, `scripts` the texts of JSON blocks, by type.
 
+    `torn` says that the body breaks off inside a row.
     `hid_text` says that text which no visitor sees was taken out. `next_links` are the (rel, href)
     of links that carry a relation, the head included. `dates` are those the page gives itself.
     """
@@ -209,7 +210,7 @@ def _prune(root: Element, selectors: frozenset[str]) -> bool:
 
 
 def _may_hold_listings(element: Element) -> bool:
-    """A template or an element that only style hides; a script's text was never meant to be read."""
+    """A template, or an element that only its style hides. A script is no text."""
     return element.tag == "template" or element.tag not in _UNSEEN_TAGS
 
 

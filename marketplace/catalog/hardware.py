@@ -326,8 +326,8 @@ def _fabric(record: Record) -> str | None:
 
 def _region(record: Record) -> str:
     for cell in record.of(A.REGION):
-        if place := read_place_field(cell.text):
-            return place
+        if stated_place := read_place_field(cell.text):
+            return stated_place
     pieces = (piece for cell in record.unlabelled for piece in _pieces(cell))
     return next((place for piece in pieces if (place := read_place(piece))), "")
 

@@ -10,14 +10,20 @@ from marketplace.catalog.reading.labels import Attribute
 from marketplace.catalog.records import Record, slug_of
 from marketplace.catalog.text import clean
 
-_STRONG = ("data-sku", "data-product-sku", "data-product-id", "data-plan-id", "data-server-id",
-           "data-machine-id", "data-instance-id", "data-listing-id", "data-offer-id", "data-item-id",
-           "data-plan", "data-slug", "data-instance-type", "data-ref", "data-code", "data-id",
-           "data-key")  # fmt: skip
+_STRONG = tuple(
+    f"data-{name}"
+    for name in (
+        *("sku", "product-sku", "product-id", "plan-id", "server-id", "machine-id", "instance-id"),
+        *("listing-id", "offer-id", "item-id", "plan", "slug", "instance-type", "ref", "code"),
+        *("id", "key"),
+    )
+)
 _POSITIONAL = re.compile(
-    r"(?:row|card|item|col|column|slide|tab|panel|accordion|collapse|heading|section|box|block|el|node|react"
-    r"|radix|headlessui|ember|uid|elementor|wp-block)[-_:]?[\w:-]{0,20}\d[\w:-]{0,20}|\d{1,2}|:r[\w]{1,4}:", re.I,
-)  # fmt: skip
+    r"(?:row|card|item|col|column|slide|tab|panel|accordion|collapse|heading|section|box|block|el)"
+    r"[-_:]?\d{1,6}|(?:react|radix|headlessui|ember|uid|elementor|wp-block)\S{1,60}|\d{1,2}"
+    r"|:r\w{1,4}:",
+    re.I,
+)
 _SAFE = ("http", "https", "")
 _LONGEST = 200
 

@@ -9,7 +9,7 @@ from evaluator.findings import Code, Finding, finding
 from evaluator.machine import Availability
 from marketplace.catalog.base import Entry, Quarantined
 from marketplace.catalog.hardware import Hardware, read_hardware
-from marketplace.catalog.offers import Offers, PriceContext, read_offers, settle
+from marketplace.catalog.offers import NO_CONTEXT, Offers, PriceContext, read_offers, settle
 from marketplace.catalog.reading import availability, links
 from marketplace.catalog.reading.counts import Count
 from marketplace.catalog.reading.labels import Attribute as A
@@ -34,7 +34,7 @@ class LeftOut:
 Outcome = Entry | Quarantined | LeftOut
 
 
-def normalise(records: Sequence[Record], context: PriceContext = PriceContext()) -> Outcome:  # noqa: B008
+def normalise(records: Sequence[Record], context: PriceContext = NO_CONTEXT) -> Outcome:
     """One machine from all records of it on a page, the one that visitors see first."""
     primary = records[0]
     readings = [read_hardware(record) for record in records]

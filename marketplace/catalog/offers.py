@@ -33,6 +33,9 @@ class PriceContext:
     words: str = ""
 
 
+NO_CONTEXT = PriceContext()
+
+
 @dataclass(frozen=True, slots=True)
 class Offers:
     """Prices of one machine. `refusal` says why the whole row is not believed."""
@@ -88,10 +91,13 @@ def context_of(record: Record, page: PriceContext) -> PriceContext:
     fields = PriceContext(
         next((one for cell in record.of(A.CURRENCY) if (one := read_currency(cell.text))), None),
         next((one for cell in record.of(A.UNIT) if (one := rates.read_unit(cell.text))), None),
-        next((one for cell in record.of(A.BASIS) if (one := _field_basis(cell.text)) is not Basis.UNKNOWN),
-             Basis.UNKNOWN),
-    )  # fmt: skip
+        _first_basis(_field_basis(cell.text) for cell in record.of(A.BASIS)),
+    )
     return _joined(_joined(fields, read_context(record.notes)), page)
+
+
+def _first_basis(read: Iterable[Basis]) -> Basis:
+    return next((one for one in read if one is not Basis.UNKNOWN), Basis.UNKNOWN)
 
 
 def _field_basis(text: str) -> Basis:
@@ -122,7 +128,7 @@ def _rates_of(cell: Cell, locale: Locale) -> list[Rate]:
 
 
 def _own_units(found: list[Rate]) -> list[Rate]:
-    """A rate without unit takes that of the only other rate beside it: "$11.92/hr", "$1.49 per GPU"."""
+    """A rate without unit takes that of its neighbour: "$11.92/hr" beside "$1.49 per GPU"."""
     units = {rate.unit for rate in found if rate.unit and rate.role is Role.RATE}
     if len(units) != 1:
         return found
@@ -241,7 +247,7 @@ def _offers(chosen: list[Rate], findings: list[Finding], gpu_count: int | None) 
 
 
 def _quotes(priced: list[Rate]) -> Iterator[Quote]:
-    """Two units of one purchase, hourly and monthly, are two prices: the longer one is its own term."""
+    """Hourly and monthly rates of one purchase are two prices: the longer unit is its own term."""
     seen: set[tuple[Purchase, str]] = set()
     for rate in sorted(priced, key=lambda one: _UNIT_ORDER.index(one.unit) if one.unit else 9):
         term = rate.term

@@ -16,7 +16,7 @@ from marketplace.catalog.dates import read_page_date
 from marketplace.catalog.document import Document, Element, read_document
 from marketplace.catalog.identity import is_safe
 from marketplace.catalog.lines import Line, read_lines
-from marketplace.catalog.offers import PriceContext, read_context
+from marketplace.catalog.offers import NO_CONTEXT, PriceContext, read_context
 from marketplace.catalog.pagination import next_address
 from marketplace.catalog.records import Record
 from marketplace.catalog.state import read_state
@@ -25,21 +25,27 @@ from marketplace.catalog.tables import read_tables
 
 _COUNT = re.compile(
     r"(?:showing\s|all\s|found\s)?(?:\d{1,6}\s?(?:[-–]|to)\s?\d{1,6}\s(?:of|von|sur|from)\s|\d{1,6}\s(?:of|von|/)\s)?"
-    r"(?P<count>\d{1,6})\s(?:[a-z]{2,12}\s){0,2}?(?:servers?|machines?|instances?|results?|listings?|offers?|configurations?"
-    r"|products?|items?|nodes|plans?|systems?|entries|treffer|angebote|server|résultats)(?:\s(?:found|available|listed|in\stotal"
-    r"|total|match\w{0,6}))?\W{0,2}", re.I,
-)  # fmt: skip
+    r"(?P<count>\d{1,6})\s(?:[a-z]{2,12}\s){0,2}?(?:servers?|machines?|instances?|results?"
+    r"|listings?|offers?|configurations?|products?|items?|nodes|plans?|systems?|entries|treffer"
+    r"|angebote|résultats)(?:\s(?:found|available|listed|in\stotal|total|match\w{0,6}))?\W{0,2}",
+    re.I,
+)
 _CHALLENGE = re.compile(
-    r"just a moment|checking your browser|verify(?:ing)? (?:that )?you are (?:a )?human|captcha|cf-chl|challenge-platform"
-    r"|attention required|access denied|are you a robot|unusual traffic|enable javascript and cookies|ddos protection"
-    r"|security check|bot detection|request unsuccessful", re.I,
-)  # fmt: skip
+    r"just a moment|checking your browser|verify(?:ing)? (?:that )?you are (?:a )?human|captcha"
+    r"|cf-chl|challenge-platform|attention required|access denied|are you a robot|unusual traffic"
+    r"|enable javascript and cookies|ddos protection|security check|bot detection"
+    r"|request unsuccessful",
+    re.I,
+)
 _NOTE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PageReading:
-    """What one body holds. `torn` is the row in which it breaks off. `stated_count` is the page's own number of listings."""
+    """What one body holds. `torn` is the row in which it breaks off.
+
+    `stated_count` is the page's own number of listings.
+    """
 
     visible: tuple[Record, ...] = ()
     torn: Record | None = None
@@ -47,7 +53,7 @@ class PageReading:
     state: tuple[Record, ...] = ()
     left_out: dict[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
-    context: PriceContext = PriceContext()
+    context: PriceContext = NO_CONTEXT
     stated_count: int | None = None
     following: str | None = None
     whole: bool = True

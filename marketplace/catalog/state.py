@@ -161,7 +161,7 @@ def _url(cells: tuple[Cell, ...]) -> str:
 
 
 def _flatten(item: dict[str, Any], path: str = "", depth: int = 0) -> Iterator[Cell]:
-    """Every scalar with the path of keys as its label. Lists of regions are left to `_per_region`."""
+    """Every scalar with its path of keys as label. Lists of regions are left to `_per_region`."""
     if depth > 5:
         return
     for key, value in item.items():

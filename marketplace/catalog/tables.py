@@ -152,7 +152,9 @@ def _read_rows(
         yield from _by_count(record) or [record]
 
 
-_COUNT_HEADER = re.compile(r"(?:.{0,40}/\s)?(?P<count>\d{1,3})\s?(?:[x×]|[x×]?\s?gpus?)(?:\s/.{0,40})?", re.I)
+_COUNT_HEADER = re.compile(
+    r"(?:.{0,40}/\s)?(?P<count>\d{1,3})\s?(?:[x×]|[x×]?\s?gpus?)(?:\s/.{0,40})?", re.I
+)
 
 
 def _by_count(record: Record) -> list[Record]:
@@ -220,8 +222,12 @@ def _cells(row: GridRow, labels: list[str]) -> Iterator[Cell]:
 
 
 def _spans_prices(cell: GridCell, labels: list[str], column: int) -> bool:
-    """A price cell over several columns holds for each of them."""
-    return column < len(labels) and classify(labels[column]) is Attribute.PRICE
+    """A price cell over several columns of different labels holds for each of them."""
+    return (
+        column < len(labels)
+        and labels[column] != labels[column - 1]
+        and classify(labels[column]) is Attribute.PRICE
+    )
 
 
 def _title(cells: tuple[Cell, ...]) -> str:

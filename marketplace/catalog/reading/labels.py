@@ -115,7 +115,7 @@ def plain_label(text: str) -> str:
 @lru_cache(maxsize=4096)
 def classify(text: str) -> Attribute | None:
     """The attribute that a label names. None where it is no label that we know."""
-    if not text or len(text) > 120:
+    if not text or len(text) > 120 or re.search(r"[$€£₹]\s?\d", text):
         return None
     lowered = " ".join(text.lower().split())
     plain = plain_label(text)

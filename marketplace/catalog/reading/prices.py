@@ -64,10 +64,13 @@ class _Piece:
     after: str
 
 
+NO_LOCALE = Locale()
+
+
 def read_rates(
     text: str,
     label: str = "",
-    locale: Locale = Locale(),
+    locale: Locale = NO_LOCALE,
     *,
     bare: bool = False,
 ) -> list[Rate]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
@@ -139,7 +140,8 @@ def test_a_row_that_cannot_be_believed_is_set_aside_alone(
 
 def test_a_zero_price_is_no_price() -> None:
     entry = only(card("z", "8x H100 80GB", "$0.00/hr per node"))
-    assert (entry.quotes, [found.code for found in entry.findings][0]) == ((), Code.PRICE_MISSING)
+    assert entry.quotes == ()
+    assert Code.PRICE_MISSING in {found.code for found in entry.findings}
 
 
 def test_one_id_with_two_contents_is_believed_neither_time() -> None:
@@ -171,7 +173,8 @@ def test_a_count_that_differs_proves_no_absence() -> None:
 
 
 def test_half_a_row_is_not_published() -> None:
-    body = b"<html><body><ul><li id=a>8x H100 80GB <b>$20/hr per node</b></li><li id=b>4x A100 80GB <b>$1"
+    whole = b"<html><body><ul><li id=a>8x H100 80GB <b>$20/hr per node</b></li>"
+    body = whole + b"<li id=b>4x A100 80GB <b>$1"
     batch = PageAdapter().read([Page(ADDRESS, body)])
     assert [entry.sku for entry in batch.entries] == ["a"]
     assert [row.reason.code for row in batch.quarantined] == [Code.PAGE_TRUNCATED]
@@ -261,10 +264,8 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_page_is_read_within_seconds(name: str) -> None:
     started = time.process_time()
-    try:
+    with suppress(UnreadablePage):
         PageAdapter().read([page(HOSTILE[name])])
-    except UnreadablePage:
-        pass
     assert time.process_time() - started < 10
 
 
