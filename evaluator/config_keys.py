@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 ALIASES: Mapping[str, str] = {
     "n_embd": "hidden_size",
+    "n_embed": "hidden_size",
     "d_model": "hidden_size",
     "n_layer": "num_hidden_layers",
     "n_layers": "num_hidden_layers",
@@ -50,7 +51,9 @@ _WITHOUT_INFLUENCE = """
     sliding_window sliding_window_pattern max_window_layers use_sliding_window
     intermediate_size moe_intermediate_size new_decoder_architecture parallel_attn multi_query
     num_nextn_predict_layers head_dim_note total_params_published total_params_computed
-    num_experts_per_tok vocab_size_per_layer_input chat_template
+    num_experts_per_tok vocab_size_per_layer_input chat_template use_parallel_residual
+    is_encoder_decoder attn_implementation layer_switch order_of_interleaved_layers prefix
+    mlp_type norm_type
 """
 
 NEUTRAL_KEYS = frozenset(_WITHOUT_INFLUENCE.split())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from evaluator.config_keys import ALIASES, NEUTRAL_KEYS
@@ -19,6 +21,23 @@ from evaluator.fields import Fields, InvalidWorkload
 from evaluator.findings import Code, Finding, finding
 from evaluator.shapes import Attention, Experts, Latent, ModelShape, Norms, QkNorm
 
+PER_LAYER_KEYS = (
+    "intermediate_size",
+    "moe_intermediate_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "num_experts",
+    "num_experts_per_tok",
+    "moe_layer_freq",
+)
+"""Sizes that some configs list layer by layer, which the formulas do not cover."""
+
+TOWERS = ("vision_config", "audio_config")
+"""Models beside the text model: without `total_params` the sum would be up to a tenth too low."""
+
+GENERATORS = re.compile(r"(ForCausalLM|LMHeadModel|ForConditionalGeneration|ForImageTextToText)$")
+"""Classes that end in an output head. Others, such as classifiers and drafts, hold other parts."""
+
 NEEDED_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
@@ -30,14 +49,45 @@ def read_model(
     `total_params` may stand beside the published keys. A nested `text_config` is read in place
     of the outer keys. Raises InvalidWorkload.
     """
-    keys = Fields(_flatten(Fields(document, path).document), path)
-    _refuse_strangers(keys)
+    flat = _flatten(Fields(document, path).document)
+    uneven = {key for key in PER_LAYER_KEYS if _is_listed(flat.get(key))}
+    keys = Fields({key: value for key, value in flat.items() if key not in uneven}, path)
+    if not uneven:
+        _refuse_strangers(keys)
     name = keys.text("name") or keys.text("_name_or_path") or "model"
     architecture = _architecture(keys)
-    family = FAMILIES.get(family_key(architecture)) if architecture else PLAIN
-    uncovered = family is None or _uncovered(keys, family)
+    family = _family(architecture)
+    tower = next((key for key in TOWERS if flat.get(key) and not keys.has("total_params")), None)
+    uncovered = bool(uneven or tower) or family is None or _uncovered(keys, family)
     shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered)
-    return shape, _findings(keys, shape, architecture or name)
+    if uneven or not _cache_follows(keys, family):
+        shape = replace(shape, dimensioned=False)
+    beside = f" with a {tower}" if tower else ""
+    return shape, _findings(keys, shape, (architecture or name) + beside)
+
+
+def _is_listed(value: object) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and 0 < len(value) <= MOST_LAYERS
+        and all(isinstance(item, int) for item in value)
+    )
+
+
+def _family(architecture: str) -> Family | None:
+    """None for a family that is not listed, and for a class with another head than a decoder's."""
+    if not architecture:
+        return PLAIN
+    return FAMILIES.get(family_key(architecture)) if _may_generate(architecture) else None
+
+
+def _cache_follows(keys: Fields, family: Family | None) -> bool:
+    """A decoder caches keys and values of every layer. Of a family that is not listed this is
+    believed only where heads and sizes are stated and no key is left that might change it."""
+    if keys.flag("is_encoder_decoder"):
+        return False
+    stated = keys.has("num_key_value_heads") and keys.has("intermediate_size")
+    return family is not None or (stated and not _ignored(keys))
 
 
 def _flatten(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -69,9 +119,14 @@ def _architecture(keys: Fields) -> str:
     listed = keys.texts("architectures")
     named = keys.text("architecture") or (listed[0] if listed else None)
     model_type = keys.text("model_type")
-    if named and family_key(named) in FAMILIES:
+    if named and (family_key(named) in FAMILIES or not _may_generate(named)):
         return named
     return model_type or named or ""
+
+
+def _may_generate(named: str) -> bool:
+    other_head = re.search(r"For[A-Z]|Model$", named) and not GENERATORS.search(named)
+    return not other_head
 
 
 def _uncovered(keys: Fields, family: Family) -> bool:
@@ -79,7 +134,15 @@ def _uncovered(keys: Fields, family: Family) -> bool:
     sized = {"num_attention_heads": family.heads, "vocab_size": family.vocab}
     missing = not all(keys.has(key) or sized.get(key) for key in NEEDED_KEYS)
     extra = any(keys.has(key) for key in UNCOVERED_KEYS)
-    return strange_layers(keys) or extra or missing or keys.flag("is_encoder_decoder") is True
+    odd = keys.flag("is_encoder_decoder") is True or _projected(keys)
+    return strange_layers(keys) or extra or missing or odd
+
+
+def _projected(keys: Fields) -> bool:
+    """OPT-350M alone: an embedding narrower than the layers, and norms after them."""
+    width = keys.integer("word_embed_proj_dim", 1, MOST_WIDTH)
+    narrow = width is not None and width != keys.raw("hidden_size")
+    return narrow or keys.flag("do_layer_norm_before") is False
 
 
 def _shape(
@@ -87,7 +150,7 @@ def _shape(
 ) -> ModelShape:
     layers = keys.integer("num_hidden_layers", 1, MOST_LAYERS) or 1
     hidden = keys.integer("hidden_size", 1, MOST_WIDTH) or 1
-    linear_bias = keys.flag("linear_bias") is True
+    linear_bias = _all_biased(keys)
     experts = read_experts(keys, family, layers)
     return ModelShape(
         name=name,
@@ -118,6 +181,11 @@ def _shape(
     )
 
 
+def _all_biased(keys: Fields) -> bool:
+    """`bias` is Falcon's word for it."""
+    return _stated_flag(keys, ("linear_bias", "bias")) is True
+
+
 def _dimensioned(keys: Fields, family: Family) -> bool:
     """Layers and heads are there, so that the cache follows."""
     stored = keys.has("num_key_value_heads") and keys.has("head_dim")
@@ -142,7 +210,7 @@ def _attention(keys: Fields, family: Family, hidden: int) -> Attention:
         raise keys.refuse("num_key_value_heads", f"a divisor of the {heads} attention heads")
     latent = _latent(keys)
     stated_bias = keys.flag("attention_bias")
-    linear_bias = keys.flag("linear_bias") is True
+    linear_bias = _all_biased(keys)
     output = stated_bias and family.attention_bias_on_output
     return Attention(
         heads=heads,
@@ -190,11 +258,7 @@ def _qk_norm(keys: Fields, family: Family) -> QkNorm:
     stated = _stated_flag(keys, ("qk_norm", "use_qk_norm", "qk_layernorm"))
     if stated is None:
         return family.qk_norm
-    return (
-        (family.qk_norm if family.qk_norm is QkNorm.FULL else QkNorm.HEAD)
-        if stated
-        else QkNorm.NONE
-    )
+    return family.qk_norm_form if stated else QkNorm.NONE
 
 
 def _stated_flag(keys: Fields, names: tuple[str, ...]) -> bool | None:
@@ -202,11 +266,25 @@ def _stated_flag(keys: Fields, names: tuple[str, ...]) -> bool | None:
 
 
 def _norms(keys: Fields, family: Family, linear_bias: bool) -> Norms:
+    return Norms(
+        per_layer=_norms_per_layer(keys, family),
+        bias=family.norm_bias or (linear_bias and keys.has("learned_positions")),
+        of_embedding=family.embedding_norm,
+    )
+
+
+def _norms_per_layer(keys: Fields, family: Family) -> int:
+    """Attention and MLP that run side by side may share one norm (Falcon, StableLM 2 12B)."""
     stated = keys.integer("norms_per_layer", 0, 8)
-    count = family.norms_per_layer if stated is None else stated
-    if keys.flag("new_decoder_architecture") and keys.flag("parallel_attn") is not False:
-        count = max(count, 2)
-    return Norms(count, family.norm_bias or (linear_bias and keys.has("learned_positions")))
+    beside = keys.integer("num_ln_in_parallel_attn", 1, 2)
+    if stated is not None:
+        return stated
+    if keys.flag("parallel_attn") is False:
+        return max(family.norms_per_layer, 2)
+    if keys.flag("use_parallel_residual") and family.parallel_shares_norm:
+        return 1
+    wide = keys.flag("new_decoder_architecture") is True
+    return beside or (max(family.norms_per_layer, 2) if wide else family.norms_per_layer)
 
 
 def _mlp_size(keys: Fields, family: Family, hidden: int, *, required: bool) -> int:
@@ -232,8 +310,14 @@ def _positions(keys: Fields, family: Family) -> int:
 
 
 def _checkpoint_format(keys: Fields) -> str:
+    """The method, with its bits where they are not the usual 4 of a method of integers."""
     table = keys.table("quantization_config")
-    return (table.text("quant_method") or "") if table else ""
+    method = (table.text("quant_method") or "") if table else ""
+    if table is None or method not in ("awq", "gptq", "bitsandbytes"):
+        return method
+    bits = table.integer("bits", 1, 16) or table.integer("w_bit", 1, 16)
+    bits = 8 if table.flag("load_in_8bit") else bits
+    return method if bits in (None, 4) else f"{method} of {bits} bits"
 
 
 def _kept_modules(keys: Fields) -> tuple[str, ...]:
@@ -251,9 +335,13 @@ def _findings(keys: Fields, shape: ModelShape, architecture: str) -> list[Findin
     found = []
     if not shape.computable and shape.given_params is None:
         found.append(finding(Code.ARCHITECTURE_UNKNOWN, architecture=architecture))
-    ignored = [key for key in keys.unread() if key not in NEUTRAL_KEYS]
-    if ignored:
+    if ignored := _ignored(keys):
         found.append(
             finding(Code.MODEL_KEYS_IGNORED, keys=", ".join(key[:40] for key in ignored[:40]))
         )
     return found
+
+
+def _ignored(keys: Fields) -> list[str]:
+    """Keys that nothing read and that may matter."""
+    return [key for key in keys.unread() if key not in NEUTRAL_KEYS]

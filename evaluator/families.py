@@ -11,7 +11,8 @@ from evaluator.shapes import QkNorm
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Defaults where the config is silent. `windows` names the rule for sliding-window layers.
+    """Defaults where the config is silent. `qk_norm_form` is what a config that asks for query and
+    key norms gets. `windows` names the rule for sliding-window layers.
 
     all        every layer, when `sliding_window` is set
     opt_in     only when `use_sliding_window` is true, from `max_window_layers` on
@@ -25,7 +26,10 @@ class Family:
     qkv_bias: bool = False
     output_bias: bool = False
     qk_norm: QkNorm = QkNorm.NONE
+    qk_norm_form: QkNorm = QkNorm.HEAD
     norms_per_layer: int = 2
+    parallel_shares_norm: bool = False
+    embedding_norm: bool = False
     norm_bias: bool = False
     gated: bool = True
     mlp_bias: bool = False
@@ -61,8 +65,8 @@ _GEMMA3 = replace(
 )
 _BIASED = Family(qkv_bias=True, output_bias=True, norm_bias=True, gated=False, mlp_bias=True)
 _LEARNED = replace(_BIASED, tied=True, extra_positions=0)
-_COHERE = Family(tied=True, norms_per_layer=1)
-_OLMO2 = Family(qk_norm=QkNorm.FULL)
+_COHERE = Family(tied=True, norms_per_layer=1, qk_norm_form=QkNorm.FULL)
+_OLMO2 = Family(qk_norm=QkNorm.FULL, qk_norm_form=QkNorm.FULL)
 
 FAMILIES: Mapping[str, Family] = {
     "llama": PLAIN,
@@ -91,6 +95,7 @@ FAMILIES: Mapping[str, Family] = {
         head_bias=True,
         windows="all",
     ),
+    "deepseek": PLAIN,
     "deepseekv2": PLAIN,
     "deepseekv3": Family(router_bias=True),
     "kimik2": Family(router_bias=True),
@@ -105,19 +110,29 @@ FAMILIES: Mapping[str, Family] = {
     "opt": replace(_LEARNED, extra_positions=2),
     "gpt2": replace(_LEARNED, inner_multiple=4),
     "gptneox": _BIASED,
+    "gptj": Family(
+        norms_per_layer=1,
+        norm_bias=True,
+        gated=False,
+        mlp_bias=True,
+        head_bias=True,
+        inner_multiple=4,
+    ),
+    "bloom": replace(_BIASED, tied=True, embedding_norm=True, inner_multiple=4),
     "gptbigcode": replace(_LEARNED, kv_heads=1, inner_multiple=4),
     "starcoder2": replace(_BIASED, tied=True),
     "falcon": Family(tied=True, norm_bias=True, gated=False, norms_per_layer=1, inner_multiple=4),
     "cohere": _COHERE,
     "cohere2": replace(_COHERE, windows="pattern", pattern=4),
     "granite": PLAIN,
+    "granitemoe": PLAIN,
     "olmo2": _OLMO2,
     "olmoe": _OLMO2,
     "internlm2": PLAIN,
     "internlm3": PLAIN,
     "mimo": replace(_QWEN2, attention_bias_on_output=False),
     "smollm3": Family(tied=True),
-    "stablelm": Family(norm_bias=True),
+    "stablelm": Family(norm_bias=True, qk_norm_form=QkNorm.FULL, parallel_shares_norm=True),
     "glm4moe": Family(attention_bias_on_output=False, router_bias=True),
 }
 """Keyed by `family_key`. From the published configuration and modelling classes of each family

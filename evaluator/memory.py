@@ -57,7 +57,8 @@ def budget(workload: Workload, plan: Plan) -> MemoryBudget:
 
 def _unknown(workload: Workload, form: WeightFormat | None) -> tuple[Finding, ...]:
     shape = workload.model
-    if form and shape.dimensioned and total_params(shape) is not None:
+    wide = shape.mlp_size or shape.experts
+    if form and shape.dimensioned and wide and total_params(shape) is not None:
         return ()
     return (finding(Code.ARCHITECTURE_UNKNOWN, architecture=shape.architecture or shape.name),)
 

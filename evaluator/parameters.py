@@ -69,9 +69,13 @@ def layer_parts(shape: ModelShape, routed: bool) -> tuple[Part, ...]:
 
 
 def embedding(shape: ModelShape) -> tuple[Part, ...]:
-    """Token embedding and learned positions: the first stage."""
-    positions = Part(Module.EMBEDDING, shape.learned_positions * shape.hidden, Split.NONE)
-    return (Part(Module.EMBEDDING, shape.vocab * shape.hidden), positions)
+    """Token embedding, learned positions and a norm after them: the first stage."""
+    norms, hidden = shape.norms, shape.hidden
+    return (
+        Part(Module.EMBEDDING, shape.vocab * hidden),
+        Part(Module.EMBEDDING, shape.learned_positions * hidden, Split.NONE),
+        Part(Module.NORM, norms.of_embedding * hidden * (1 + norms.bias), Split.NONE),
+    )
 
 
 def head(shape: ModelShape) -> tuple[Part, ...]:

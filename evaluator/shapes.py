@@ -53,10 +53,11 @@ class Experts:
 
 @dataclass(frozen=True, slots=True)
 class Norms:
-    """`per_layer` vectors of hidden size in each layer, and one at the end."""
+    """`per_layer` vectors of hidden size in each layer, one at the end and perhaps at the start."""
 
     per_layer: int = 2
     bias: bool = False
+    of_embedding: bool = False
 
 
 @dataclass(frozen=True, slots=True)

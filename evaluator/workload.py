@@ -42,9 +42,14 @@ MODULE_FORMATS: Mapping[str, str] = {
     "mxfp4": "mxfp4",
     "awq": "awq-int4",
     "gptq": "gptq-int4",
+    "gptq of 8 bits": "int8",
     "bitsandbytes": "bnb-nf4",
+    "bitsandbytes of 8 bits": "int8",
 }
-"""`quantization_config.quant_method` and the format that it means."""
+"""`quantization_config.quant_method`, with bits other than 4, and the format that it means."""
+
+
+UNNAMED = "the config names none: gated MLP, two norms a layer, no bias, unless a key says so"
 
 
 def parse_workload(document: Mapping[str, Any]) -> Workload:
@@ -52,7 +57,7 @@ def parse_workload(document: Mapping[str, Any]) -> Workload:
     keys = Fields(document)
     defaults = Defaults()
     task = Task(_required(keys.choice("task", list(Task)), keys, "task", ", ".join(Task)))
-    model, findings = _model(keys)
+    model, findings = _model(keys, defaults)
     trained = task is not Task.SERVE and not keys.has("lora")
     weights_format = _weights_format(keys, model, defaults, trained=trained)
     serving = read_serving(keys, defaults) if task is Task.SERVE else None
@@ -81,13 +86,16 @@ def _required(value: str | None, keys: Fields, key: str, expected: str) -> str:
     return value
 
 
-def _model(keys: Fields) -> tuple[ModelShape, list[Finding]]:
+def _model(keys: Fields, defaults: Defaults) -> tuple[ModelShape, list[Finding]]:
     table = keys.table("model")
     if table is None:
         raise keys.refuse("model", 'a Hugging Face config.json, or {"preset": "llama-3.1-8b"}')
     slug = table.text("preset")
     if slug is None:
-        return read_model(table.document, "model")
+        shape, findings = read_model(table.document, "model")
+        if not shape.architecture and shape.computable:
+            defaults.take("model.architectures", "plain decoder", UNNAMED)
+        return shape, findings
     table.finish()
     return preset(slug), []
 

@@ -24,7 +24,7 @@ from evaluator.plans import Plan, refusal_of
 from evaluator.ranges import Range, exact
 from evaluator.recipes import RECIPES
 from evaluator.shapes import Attention, ModelShape, Norms
-from evaluator.states import sharded_bytes_per_param, trainable_params
+from evaluator.states import local_count, sharded_bytes_per_param, trainable_params
 from evaluator.units import GB, GIB
 from evaluator.weights import weights_on
 from evaluator.workload import COMPONENTS, parse_workload, workload_presets
@@ -114,7 +114,7 @@ def test_mxfp4_experts_are_padded_when_loaded(model: str, file: float, loaded: f
 @pytest.mark.parametrize("plan", [Plan(tp=2), Plan(pp=2), Plan(tp=4, pp=3)])
 def test_the_ranks_together_hold_at_least_the_model(plan: Plan) -> None:
     for shape in map(preset, presets()):
-        held = sum(params_on(shape, stage, plan.tp) for stage in stages_of(shape, plan))
+        held = sum(local_count(shape, plan, stage) for stage in stages_of(shape, plan))
         assert held * plan.tp >= (total_params(shape) or 0), shape.name
 
 

@@ -141,6 +141,7 @@ def test_nested_text_keys_outrank_outer_ones() -> None:
         "vision_config": {"hidden_size": 1152},
     }
     shape, findings = read_model(nested)
+    assert total_params(shape) == 4_300_079_472
     assert computed_params(shape) == computed_params(preset("gemma-3-4b"))
     assert [one.code for one in findings] == [Code.MODEL_KEYS_IGNORED]
     assert "vision_config" in findings[0].sentence
@@ -225,6 +226,85 @@ PUBLISHED: dict[str, tuple[int, dict[str, Any]]] = {
         | {"use_qkv_bias": True},
     ),
 }
+
+
+PUBLISHED |= {
+    "GPT-J 6B": (
+        6_050_882_784,
+        {"model_type": "gptj", "n_embd": 4096, "n_layer": 28, "n_head": 16, "n_positions": 2048}
+        | {"vocab_size": 50400, "tie_word_embeddings": False},
+    ),
+    "BLOOM": (
+        176_247_271_424,
+        {"model_type": "bloom", "n_embed": 14336, "n_layer": 70, "num_attention_heads": 112}
+        | {"vocab_size": 250_880},
+    ),
+    "Falcon RW 1B": (
+        1_311_625_216,
+        {"model_type": "falcon", "hidden_size": 2048, "num_hidden_layers": 24}
+        | {"num_attention_heads": 32, "vocab_size": 50304, "bias": True}
+        | {"parallel_attn": False, "multi_query": False},
+    ),
+    "Command R+": (
+        103_810_674_688,
+        {"model_type": "cohere", "hidden_size": 12288, "intermediate_size": 33792}
+        | {"num_hidden_layers": 64, "num_attention_heads": 96, "num_key_value_heads": 8}
+        | {"vocab_size": 256_000, "use_qk_norm": True},
+    ),
+    "DeepSeek-MoE 16B": (
+        16_375_728_128,
+        {"model_type": "deepseek", "hidden_size": 2048, "intermediate_size": 10944}
+        | {"num_hidden_layers": 28, "num_attention_heads": 16, "vocab_size": 102_400}
+        | {"n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6}
+        | {"moe_intermediate_size": 1408, "first_k_dense_replace": 1},
+    ),
+    "Granite 3.1 1B-A400M": (
+        1_334_628_352,
+        {"model_type": "granitemoe", "hidden_size": 1024, "intermediate_size": 512}
+        | {"num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 8}
+        | {"vocab_size": 49155, "num_local_experts": 32, "num_experts_per_tok": 8}
+        | {"tie_word_embeddings": True},
+    ),
+}
+
+
+UNKNOWN: dict[str, dict[str, Any]] = {
+    "a tower that is not counted": {**LLAMA_8B, "vision_config": {"hidden_size": 1024}},
+    "a classifier": {**LLAMA_8B, "architectures": ["LlamaForSequenceClassification"]},
+    "an embedder": {**LLAMA_8B, "architectures": ["LlamaModel"]},
+    "a draft": {**LLAMA_8B, "architectures": ["LlamaForCausalLMEagle3"]},
+    "sizes by layer": {**LLAMA_8B, "intermediate_size": [14336] * 32},
+    "an encoder and a decoder": {**LLAMA_8B, "is_encoder_decoder": True},
+    "a narrow embedding": {**LLAMA_8B, "model_type": "opt", "word_embed_proj_dim": 512},
+}
+
+
+@pytest.mark.parametrize("why", UNKNOWN)
+def test_what_the_formulas_leave_out_is_unknown(why: str) -> None:
+    shape, findings = read_model(UNKNOWN[why])
+    assert total_params(shape) is None
+    assert Code.ARCHITECTURE_UNKNOWN in {one.code for one in findings}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"model_type": "jamba", "attn_layer_period": 8, "attn_layer_offset": 4},
+        {"model_type": "chatglm", "multi_query_group_num": 2, "num_key_value_heads": None},
+        {"model_type": "dbrx", "attn_config": {"kv_n_heads": 8}, "num_key_value_heads": None},
+        {"is_encoder_decoder": True},
+        {"num_key_value_heads": [8] * 32},
+    ],
+)
+def test_a_count_does_not_make_an_unknown_cache_known(keys: dict[str, Any]) -> None:
+    shape, _ = read_model({**LLAMA_8B, **keys, "total_params": 8_000_000_000})
+    assert total_params(shape) == 8_000_000_000
+    assert not shape.dimensioned
+
+
+def test_a_plain_decoder_of_an_unlisted_family_keeps_its_cache() -> None:
+    shape, _ = read_model({**LLAMA_8B, "model_type": "arctic", "total_params": 8_000_000_000})
+    assert shape.dimensioned
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -15,6 +15,7 @@ from evaluator.facts import Grade
 from evaluator.fields import InvalidWorkload
 from evaluator.findings import Code
 from evaluator.jobs import Lora, Precision, Recompute, Task, Workload
+from evaluator.models import presets
 from evaluator.workload import parse_workload, workload_presets
 
 SERVE: dict[str, Any] = {"task": "serve", "model": {"preset": "llama-3.1-8b"}}
@@ -295,7 +296,7 @@ def test_the_fingerprint_changes_with_what_a_verdict_depends_on(change: dict[str
 
 
 def test_a_lone_surrogate_is_refused_where_it_stands() -> None:
-    with pytest.raises(InvalidWorkload, match="^name: "):
+    with pytest.raises(InvalidWorkload, match=r"^name: "):
         parse_workload({"task": "serve", "model": {"preset": "llama-3.1-8b"}, "name": "\ud800"})
 
 
@@ -305,3 +306,31 @@ def test_a_list_of_layers_may_not_be_nested() -> None:
         deep = [deep]
     with pytest.raises(InvalidWorkload, match=r"^model\.layer_types: "):
         parse_workload({"task": "serve", "model": {"hidden_size": 64, "layer_types": deep}})
+
+
+def test_a_config_without_an_architecture_is_read_as_a_plain_decoder_and_says_so() -> None:
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    model = {**sizes, "intermediate_size": 128, "vocab_size": 100}
+    workload = parse_workload({"task": "serve", "model": model})
+    assert "model.architectures" in {one.key for one in workload.assumptions}
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ({"quant_method": "gptq", "bits": 4}, "gptq-int4"),
+        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "bnb-nf4"),
+    ],
+)
+def test_the_bits_of_a_quantised_checkpoint_are_read(stated: Any, expected: str) -> None:
+    model = {**dict(presets()["llama-3.1-8b"].config), "quantization_config": stated}
+    assert parse_workload({"task": "serve", "model": model}).weights_format == expected
+
+
+def test_bits_without_a_format_are_refused() -> None:
+    quantised = {"quant_method": "gptq", "bits": 3}
+    model = {**dict(presets()["llama-3.1-8b"].config), "quantization_config": quantised}
+    with pytest.raises(InvalidWorkload, match="gptq of 3 bits"):
+        parse_workload({"task": "serve", "model": model})
