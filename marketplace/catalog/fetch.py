@@ -272,7 +272,8 @@ def _answer(
     except httpcore.ProtocolError as error:
         raise Damaged(f"{shown(url)}: the answer is cut short or is not HTTP") from error
     except (httpcore.NetworkError, OSError) as error:
-        raise Unreachable(f"{shown(url)}: {type(error).__name__}") from error
+        # The cause is the system's error: a certificate that is wrong says so by its type.
+        raise Unreachable(f"{shown(url)}: {type(error.__cause__ or error).__name__}") from error
 
 
 def _next_hop(response: httpcore.Response, here: httpx.URL, permit: Permit) -> httpx.URL:
