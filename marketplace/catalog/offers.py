@@ -91,7 +91,7 @@ def context_of(record: Record, page: PriceContext) -> PriceContext:
     fields = PriceContext(
         next((one for cell in record.of(A.CURRENCY) if (one := read_currency(cell.text))), None),
         next((one for cell in record.of(A.UNIT) if (one := rates.read_unit(cell.text))), None),
-        _first_basis(_field_basis(cell.text) for cell in record.of(A.BASIS)),
+        _first_basis(_field_basis(cell.text) for cell in record.of(A.BASIS, A.UNIT)),
     )
     return _joined(_joined(fields, read_context(record.notes)), page)
 
@@ -128,13 +128,15 @@ def _rates_of(cell: Cell, locale: Locale) -> list[Rate]:
 
 
 def _own_units(found: list[Rate]) -> list[Rate]:
-    """A rate without unit takes that of its neighbour: "$11.92/hr" beside "$1.49 per GPU"."""
+    """A rate per GPU without unit repeats its neighbour's: "$11.92/hr" beside "$1.49 per GPU"."""
     units = {rate.unit for rate in found if rate.unit and rate.role is Role.RATE}
     if len(units) != 1:
         return found
     unit = next(iter(units))
     return [
-        rate if rate.unit or rate.role is not Role.RATE else replace(rate, unit=unit)
+        replace(rate, unit=unit)
+        if rate.unit is None and rate.role is Role.RATE and rate.basis is not Basis.UNKNOWN
+        else rate
         for rate in found
     ]
 

@@ -213,11 +213,17 @@ def _per_region(record: Record, item: dict[str, Any]) -> list[Record]:
         one
         for key, value in item.items()
         if isinstance(value, list) and _PLACES.fullmatch(plain_label(str(key)))
-        for one in value
-        if isinstance(one, dict)
+        for one in _places(value)
     ]
     made = [_in_region(record, place) for place in places[:200]]
     return [one for one in made if one] or [record]
+
+
+def _places(values: list[Any]) -> list[dict[str, Any]]:
+    """Regions as objects, or as plain codes where there are several."""
+    codes = [{"region": value} for value in values if isinstance(value, str)]
+    objects = [value for value in values if isinstance(value, dict)]
+    return objects or (codes if len(codes) > 1 else [])
 
 
 def _in_region(record: Record, place: dict[str, Any]) -> Record | None:

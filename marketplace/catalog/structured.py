@@ -93,9 +93,11 @@ def _cells(product: dict[str, Any]) -> Iterator[Cell]:
 
 def _offer(offer: dict[str, Any]) -> Iterator[Cell]:
     nested = _listed(offer.get("offers"))
+    spans = "lowPrice" in offer and offer.get("lowPrice") != offer.get("highPrice")
     for one in nested:
-        yield from _offer(one)
-    if not nested or "lowPrice" in offer:
+        # Between a low and a high price each offer is one of several configurations.
+        yield from (cell for cell in _offer(one) if not (spans and cell.attribute is Attribute.PRICE))
+    if not nested or spans:
         yield from _price(offer)
     if state := _text(offer.get("availability")):
         yield Cell(state, "availability", Attribute.AVAILABILITY)
@@ -121,7 +123,7 @@ def _is_number(text: str) -> bool:
 
 
 def _unit(specification: dict[str, Any]) -> str:
-    quantity = specification.get("referenceQuantity")
+    quantity = specification.get("referenceQuantity") or specification.get("eligibleDuration")
     holder = quantity if isinstance(quantity, dict) else specification
     code = _text(holder.get("unitCode")) or _text(specification.get("billingDuration"))
     unit = _CODES.get(code.upper()) or _text(holder.get("unitText")).lower()

@@ -96,7 +96,7 @@ _PRICE = re.compile(
     r"|\bfee|preis|prix|precio|prezzo|cena|tarif|/ ?h(?:r|our)?\b|/ ?mo(?:nth)?\b|/ ?std|commit|\bhour\b|\bmonth\b|savings|weekly"
 )  # fmt: skip
 _NO_PRICE = re.compile(
-    r"(?:vram|ram|memory|vcpu|disk|storage|bandwidth|traffic|basis|currency|unit|model|type|period|interval|valid|set ?up)\b"
+    r"(?:vram|ram|memory|vcpu|disk|storage|bandwidth|traffic|basis|scope|currency|unit|model|type|period|interval|cycle|valid|set ?up)\b"
 )
 _UNITS_IN_BRACKETS = re.compile(
     r"[(\[]\s?(?:[kmgt]i?b|[kmgt]o|bytes?|pcs|x|count|#|each|local|cores?|gbps|gb/s)\s?[)\]]"

@@ -234,7 +234,8 @@ def test_a_missing_page_leaves_the_list_unproved() -> None:
 
 @pytest.mark.parametrize(
     ("line", "stale"),
-    [("Prices as of 3 March 2025", True), ("Last updated: 2026-11-20", False), ("Stand: 01.02.2025", True),
+    [("Prices as of 3 March 2025", True), ("Last updated: 2026-11-20", False),
+     ("Stand: 01.02.2025", True),
      ("Founded on 3 March 1998", False), ("No date", False)],
 )  # fmt: skip
 def test_a_page_that_dates_itself_in_the_past_is_stale(line: str, stale: bool) -> None:
