@@ -70,7 +70,7 @@ def _naming(record: Record) -> list[str]:
     """Texts that may name the GPU, the most telling first."""
     leading = [cell.text for cell in record.unlabelled if leads_with_gpu(cell.text, cell.parts)]
     named = [cell.text for cell in record.of(A.GPU, A.TITLE)]
-    return [record.title, *named, *leading, record.sku, record.subject]
+    return [record.title, *named, *leading, record.subject, record.sku]
 
 
 def _label(record: Record) -> tuple[Label, list[str]]:

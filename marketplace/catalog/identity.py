@@ -38,6 +38,7 @@ def sku_in(root: Element, record: Record) -> str:
         or _referenced(record)
         or _own_id(root)
         or _linked(record.url)
+        or _named(record)
         or slug_of(record.title)
     )[:_LONGEST]
 
@@ -66,6 +67,15 @@ def _referenced(record: Record) -> str:
     cells = record.of(Attribute.SKU)
     ranked = sorted(cells, key=lambda cell: _rank(cell.label))
     return next((clean(cell.text) for cell in ranked if clean(cell.text)), "")
+
+
+def _named(record: Record) -> str:
+    """The provider's name of a plan, where a column gives it beside the GPU."""
+    for cell in record.of(Attribute.TITLE):
+        name = clean(cell.text)
+        if name and cell.label and len(name) <= 60 and (name != record.title or " " not in name):
+            return name if " " not in name else slug_of(name)
+    return ""
 
 
 def _rank(label: str) -> int:

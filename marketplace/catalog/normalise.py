@@ -169,7 +169,8 @@ def _entry(
         *([finding(Code.AVAILABILITY_UNKNOWN)] if stock.state is Availability.UNKNOWN else []),
     ]  # fmt: skip
     return Entry(
-        sku=record.sku, region=hardware.region, zone=hardware.zone, title=record.title[:300],
+        sku=record.sku, region=hardware.region, zone=hardware.zone,
+        title=(record.title or record.subject)[:300],
         url=record.url, gpu_model=hardware.label.model, gpu_count=count.gpus, nodes=count.nodes,
         gpu_fraction=count.fraction, vram_bytes_per_gpu=memory.bytes_per_gpu,
         vram_reported_bytes=memory.reported_bytes, form_factor=hardware.form_factor,

@@ -96,7 +96,8 @@ def _offer(offer: dict[str, Any]) -> Iterator[Cell]:
     spans = "lowPrice" in offer and offer.get("lowPrice") != offer.get("highPrice")
     for one in nested:
         # Between a low and a high price each offer is one of several configurations.
-        yield from (cell for cell in _offer(one) if not (spans and cell.attribute is Attribute.PRICE))
+        cells = _offer(one)
+        yield from (cell for cell in cells if not spans or cell.attribute is not Attribute.PRICE)
     if not nested or spans:
         yield from _price(offer)
     if state := _text(offer.get("availability")):

@@ -202,7 +202,7 @@ def _is_repeated_header(row: GridRow, labels: list[str]) -> bool:
 def _record(row: GridRow, labels: list[str], notes: tuple[str, ...], subject: str) -> Record:
     cells = tuple(_cells(row, labels))
     record = Record(
-        title=_title(cells),
+        title=_title(cells, subject),
         cells=cells,
         notes=notes,
         subject=subject,
@@ -230,12 +230,13 @@ def _spans_prices(cell: GridCell, labels: list[str], column: int) -> bool:
     )
 
 
-def _title(cells: tuple[Cell, ...]) -> str:
-    naming = [cell for cell in cells if cell.attribute in _NAMING]
-    named = [cell.text for cell in naming if names_gpu(cell.text)]
-    others = [cell.text for cell in cells if names_gpu(cell.text)]
-    titles = [cell.text for cell in naming if cell.attribute is Attribute.TITLE]
-    return next(iter([*named, *others, *titles]), "")
+def _title(cells: tuple[Cell, ...], subject: str = "") -> str:
+    """The cell that names the GPU. An id may do so by chance ("l4"): a heading outweighs it."""
+    usable = [cell for cell in cells if not (subject and cell.attribute is Attribute.SKU)]
+    naming = [cell.text for cell in usable if cell.attribute in _NAMING and names_gpu(cell.text)]
+    others = [cell.text for cell in usable if names_gpu(cell.text)]
+    titles = [cell.text for cell in cells if cell.attribute is Attribute.TITLE]
+    return next(iter([*naming, *others, *titles]), "")
 
 
 # --- tables that list machines side by side

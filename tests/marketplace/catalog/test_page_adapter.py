@@ -279,3 +279,35 @@ def test_no_bytes_break_the_reader(noise: bytes) -> None:
     except UnreadablePage:
         return
     assert all(quote.amount > 0 for entry in batch.entries for quote in entry.quotes)
+
+
+def test_a_heading_outweighs_an_id_that_looks_like_a_card() -> None:
+    rows = "<tr><th>ID</th><th>GPUs</th><th>VRAM</th><th>Price per GPU/hr</th></tr>"
+    rows += "<tr><td colspan=4>NVIDIA L40S PCIe</td></tr>"
+    rows += "<tr><td>l4</td><td>4</td><td>48 GB</td><td>$0.90</td></tr>"
+    entry = only(f"<table>{rows}</table>")
+    assert (entry.sku, entry.gpu_model, entry.gpu_count) == ("l4", "L40S", 4)
+
+
+def test_prices_under_counts_are_machines_of_their_own() -> None:
+    rows = "<tr><th>GPU</th><th>1x</th><th>8x</th></tr>"
+    rows += "<tr id=h><td>H100 80GB</td><td>$2.49/hr</td><td>$19.92/hr</td></tr>"
+    found = [(entry.sku, entry.gpu_count) for entry in read(f"<table>{rows}</table>").entries]
+    assert found == [("h-1x", 1), ("h-8x", 8)]
+
+
+def test_a_comparison_without_prices_is_no_catalog() -> None:
+    rows = "<tr><th>GPU</th><th>Memory</th><th>TFLOPS</th></tr>"
+    rows += "<tr><td>H100</td><td>80 GB</td><td>989</td></tr><tr><td>A100</td><td>80 GB</td></tr>"
+    assert len(read(TWO + f"<table>{rows}</table>").entries) == 2
+
+
+def test_an_analytics_layer_is_no_catalog() -> None:
+    layer = '<script>window.dataLayer=[{"gpu":"H100","price":1.0,"id":"x","count":8}]</script>'
+    assert len(read(TWO + layer).entries) == 2
+
+
+def test_embedded_state_beside_cards_adds_no_machine_that_they_do_not_show() -> None:
+    machines = '[{"id":"x","gpu":"B200","gpus":8,"vram_gb":180,"price_per_hour":1}]'
+    state = f'<script type="application/json">{{"items":{machines}}}</script>'
+    assert {entry.sku for entry in read(TWO + state).entries} == {"a-1", "a-2"}
