@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluator.jobs import Lora
 from evaluator.partition import RankClass, layer_groups, stages_of
 from evaluator.plans import Plan
-from evaluator.shapes import ModelShape
+from evaluator.shapes import Attention, ModelShape
 
 
 def adapter_params(shape: ModelShape, lora: Lora) -> int:
@@ -32,11 +32,21 @@ def _sides(shape: ModelShape, target: str, routed: bool) -> int:
     """Inputs plus outputs of one target, summed over the experts of a layer."""
     if target in ("gate_proj", "up_proj", "down_proj"):
         return _mlp_sides(shape, target, routed)
-    attention, hidden = shape.attention, shape.hidden
-    queries = attention.heads * attention.head_dim
-    keys = attention.kv_heads * attention.head_dim
-    outputs = {"q_proj": queries, "o_proj": queries, "k_proj": keys, "v_proj": keys}
-    return hidden + outputs[target]
+    outputs = _attention_sides(shape.attention)[target]
+    return shape.hidden + outputs if outputs else 0
+
+
+def _attention_sides(attention: Attention) -> dict[str, int]:
+    """The side of each matrix that is not the hidden size; 0 where a model has no such matrix.
+
+    Latent attention has no `k_proj` and `v_proj`, and no `q_proj` where queries are compressed.
+    """
+    queries, keys = attention.heads * attention.head_dim, attention.kv_heads * attention.head_dim
+    latent = attention.latent
+    if latent is None:
+        return {"q_proj": queries, "o_proj": queries, "k_proj": keys, "v_proj": keys}
+    whole = 0 if latent.q_rank else attention.heads * (latent.nope_dim + latent.rope_dim)
+    return {"q_proj": whole, "o_proj": attention.heads * latent.value_dim, "k_proj": 0, "v_proj": 0}
 
 
 def _mlp_sides(shape: ModelShape, target: str, routed: bool) -> int:

@@ -37,6 +37,7 @@ def options(workload: Workload, plan: Plan) -> Iterator[list[Option]]:
 
 
 def _serving_options(workload: Workload, job: ServingJob, plan: Plan) -> Iterator[list[Option]]:
+    yield _shorter_limit(workload, job, plan)
     yield [
         _option(
             replace(workload, serving=replace(job, concurrency=fewer)),
@@ -100,6 +101,16 @@ def _halves(value: int, least: int) -> list[int]:
     """value / 2, value / 4 and so on, not below `least`."""
     steps = (value >> shift for shift in range(1, HALVINGS + 1))
     return [step for step in steps if step >= least]
+
+
+def _shorter_limit(workload: Workload, job: ServingJob, plan: Plan) -> list[Option]:
+    """A limit above what the requests need only takes room: vLLM must hold one such sequence."""
+    needed = job.sequence_tokens
+    if job.max_model_len is None or job.max_model_len <= needed:
+        return []
+    limited = replace(workload, serving=replace(job, max_model_len=needed))
+    words = f"limit sequences to the {needed:,} tokens that the requests need"
+    return [_option(limited, plan, ("max_model_len", needed, words))]
 
 
 def _narrower_cache(workload: Workload, job: ServingJob, plan: Plan) -> list[Option]:

@@ -24,6 +24,7 @@ REASONS = {
     "concurrency": "one request at a time",
     "memory_utilization": "the default of vLLM",
     "max_num_seqs": "the engine is told so; vLLM would reserve for 256 to 1,024 sequences",
+    "max_model_len": "the engine is told so; vLLM would demand room for the model's full context",
     "optimizer": "the usual optimizer of language models",
     "precision": "16-bit weights and gradients, fp32 master copy and states: 16 bytes",
     "seq_len": "a common training length",
@@ -123,6 +124,8 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
         targets.finish()
     if job.max_num_seqs is None:
         fill("max_num_seqs", None, f"the concurrency, {job.concurrency}")
+    if job.max_model_len is None:
+        fill("max_model_len", None, f"input_tokens + output_tokens, {job.sequence_tokens}")
     _check_length(keys, job)
     set_aside(keys, TRAINING_KEYS, defaults)
     return job

@@ -77,22 +77,31 @@ def sequences_per_replica(job: ServingJob, plan: Plan) -> int:
 
 
 def kv_component(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> Component:
-    """The cache of all wanted requests at their full length."""
+    """The cache of all wanted requests at their full length, or what the engine insists on."""
     sequences, tokens = sequences_per_replica(job, plan), job.sequence_tokens
-    one = sequence_bytes(shape, job, plan, rank, tokens)
+    wanted = sequences * sequence_bytes(shape, job, plan, rank, tokens)
+    least = _least_bytes(shape, job, plan, rank)
     return Component(
         name="kv_cache",
-        bytes=_exact_bytes(sequences * one),
+        bytes=_exact_bytes(max(wanted, least)),
         formula=_formula(shape, job),
         inputs=(
             ("sequences per replica", str(sequences)),
             ("tokens per sequence", str(tokens)),
+            ("one sequence of max_model_len", f"{least:,.0f} bytes" if least else "not asked for"),
             ("bytes per token", f"{bytes_per_token(shape, job, plan, rank):.0f}"),
             ("kv_dtype", job.kv_dtype),
             ("tp", str(plan.tp)),
         ),
         source="memory layout of the attention kind; whole blocks of 16 tokens",
     )
+
+
+def _least_bytes(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> float:
+    """vLLM refuses to start where one sequence of `max_model_len` does not fit; others limit it."""
+    if job.engine != "vllm" or job.max_model_len is None:
+        return 0
+    return sequence_bytes(shape, job, plan, rank, job.max_model_len)
 
 
 def _exact_bytes(size: float) -> Range:

@@ -553,3 +553,23 @@ def test_own_byte_counts_are_used_as_they_are() -> None:
     job = training(precision=counts).training
     assert job is not None
     assert job.precision == Precision(2, 0, 0, 2)
+
+
+def test_vllm_must_hold_one_sequence_of_the_stated_limit() -> None:
+    stated = serving("llama-3.1-8b", max_model_len=131_072)
+    assert part(stated, ONE, "kv_cache").typical == 131_072 * 131_072
+    elsewhere = serving("llama-3.1-8b", max_model_len=131_072, engine="sglang")
+    assert part(elsewhere, ONE, "kv_cache").typical < GIB
+
+
+def test_a_limit_above_the_requests_is_the_first_thing_to_lower() -> None:
+    stated = serving("llama-3.1-8b", max_model_len=131_072)
+    first = smallest_change(stated, ONE, 24 * GIB)[0]
+    assert (first.key, first.value) == ("max_model_len", "1280")
+
+
+def test_latent_attention_has_no_separate_key_and_value_adapters() -> None:
+    shape = preset("deepseek-v3")
+    only_output = Lora(rank=1, targets=("o_proj",))
+    assert adapter_params(shape, Lora(rank=1)) == adapter_params(shape, only_output)
+    assert adapter_params(shape, only_output) == 61 * (7168 + 128 * 128)
