@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from evaluator.machine import Availability
 from marketplace.catalog.reading.numbers import read_integer
@@ -72,8 +73,11 @@ _LONGEST_BADGE = 48
 def read_stock(text: str) -> Stock:
     """A badge such as "In stock" or "Only 2 left": the text has to begin with it and be short."""
     words = bounded(text)
-    if not words or len(words) > _LONGEST_BADGE:
-        return UNSAID
+    return _badge(words) if words and len(words) <= _LONGEST_BADGE else UNSAID
+
+
+@lru_cache(maxsize=4096)
+def _badge(words: str) -> Stock:
     for state, pattern in _WHOLE:
         if pattern.match(words) and not _is_other_subject(words):
             quantity = _quantity(words)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from marketplace.catalog.reading.numbers import NUMBER, Number, read_number
 
@@ -196,6 +197,7 @@ _CODES = re.compile(
 )
 
 
+@lru_cache(maxsize=2048)
 def read_declared_currency(text: str) -> str | None:
     """The currency that a note gives to all prices under it, such as "All prices in EUR"."""
     lowered = text.lower()
@@ -209,6 +211,7 @@ def read_declared_currency(text: str) -> str | None:
     return codes.pop() if len(codes) == 1 and _DECLARES.search(text) else None
 
 
+@lru_cache(maxsize=2048)
 def read_currency(text: str) -> str | None:
     """A field that holds nothing but a currency: "USD", "€", "EUR (net)"."""
     match = _CODES.search(text)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 
 from evaluator.units import GB, GIB, KIB, MB, MIB, TB, TIB
 from marketplace.catalog.reading.numbers import NUMBER, read_number
@@ -88,7 +89,11 @@ _EACH = re.compile(
 
 def find_sizes(text: str) -> list[Size]:
     """All sizes of a text, each with the words between its neighbours deciding what it is."""
-    text = bounded(text)
+    return list(_sizes(bounded(text)))
+
+
+@lru_cache(maxsize=2048)
+def _sizes(text: str) -> tuple[Size, ...]:
     matches = [one for one in _SIZE.finditer(text) if not _PER_SECOND.match(text, one.end())]
     starts = [0, *(one.end() for one in matches)]
     ends = [*(one.start() for one in matches[1:]), len(text)]
@@ -96,7 +101,7 @@ def find_sizes(text: str) -> list[Size]:
         _size(match, text[start : match.start()], text[match.end() : end])
         for match, start, end in zip(matches, starts, ends, strict=False)
     )
-    return [size for size in sizes if size]
+    return tuple(size for size in sizes if size)
 
 
 def _size(match: re.Match[str], before: str, after: str) -> Size | None:
