@@ -245,8 +245,8 @@ MEANINGS: Mapping[Code, Meaning] = {
     Code.NOT_RANKED: _info("Shown but not ranked: {reason}."),
     Code.MODEL_KEYS_IGNORED: _info("Keys of the model config that were not used: {keys}."),
     Code.ARCHITECTURE_UNKNOWN: _warn(
-        "The architecture {architecture} is not known: the parameter count has to be given.",
-        "Add total_params to the model's keys.",
+        "The architecture {architecture} is not known: its size or its cache cannot be computed.",
+        "Add total_params; if all its layers are plain attention, leave out its name and own keys.",
     ),
 }
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.activations import activations_component, in_flight, logits_component
-from evaluator.adapters import adapter_params
+from evaluator.adapters import adapter_params, adapter_params_on
 from evaluator.budgets import Component, FitWord, MemoryBudget, RankBudget
 from evaluator.findings import Code
 from evaluator.formats import weight_format
@@ -573,3 +573,21 @@ def test_latent_attention_has_no_separate_key_and_value_adapters() -> None:
     only_output = Lora(rank=1, targets=("o_proj",))
     assert adapter_params(shape, Lora(rank=1)) == adapter_params(shape, only_output)
     assert adapter_params(shape, only_output) == 61 * (7168 + 128 * 128)
+
+
+def test_the_profile_peak_reproduces_two_logged_engines() -> None:
+    step = serving("llama-3.1-8b", max_num_batched_tokens=20_000, max_num_seqs=1)
+    assert part(step, ONE, "activations").typical / GIB == pytest.approx(2.07, rel=0.01)
+    sampler = serving("qwen3-8b", max_num_batched_tokens=2048, max_num_seqs=1024)
+    assert part(sampler, ONE, "activations").typical / GIB == pytest.approx(5.6, rel=0.01)
+
+
+def test_training_reserves_two_and_a_half_gibibytes() -> None:
+    reserve = part(training("llama-3.1-8b"), ONE, "overhead")
+    assert (reserve.low / GIB, reserve.typical / GIB) == (1, 2.5)
+
+
+def test_tensor_ranks_keep_one_factor_of_an_adapter_whole() -> None:
+    shape, plan = preset("llama-3.1-8b"), Plan(tp=4)
+    held = adapter_params_on(shape, Lora(), plan, rank_classes(shape, plan)[0])
+    assert held == adapter_params(shape, Lora()) * 5 / 8
