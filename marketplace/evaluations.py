@@ -200,6 +200,13 @@ def request_evaluation(workload: models.Workload) -> Evaluation:
     return evaluation
 
 
+def request_presets() -> list[Evaluation]:
+    """An evaluation of each preset that none waits for yet: one that waits will see all rows."""
+    queued = Evaluation.objects.filter(state=EvaluationState.QUEUED)
+    waiting = set(queued.values_list("workload", flat=True))
+    return [request_evaluation(one) for one in keep_presets() if one.pk not in waiting]
+
+
 def evaluate(evaluation_id: int) -> None:
     """Judges every current configuration, chunk by chunk. Safe to run twice.
 

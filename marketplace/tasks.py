@@ -30,6 +30,11 @@ def evaluate_workload(evaluation_id: int) -> None:
     evaluations.evaluate(evaluation_id)
 
 
+@app.task(name="evaluate_presets")
+def evaluate_presets() -> None:
+    evaluations.request_presets()
+
+
 @app.task(name="publish_outbox", expires=60)
 def publish_outbox() -> None:
     outbox.publish(send, timezone.now())

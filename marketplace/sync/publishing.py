@@ -10,6 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, Q
 
+from marketplace import outbox
 from marketplace.catalog.base import Quarantined
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
 from marketplace.models.catalog import Outcome
@@ -37,9 +38,13 @@ def publish(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
         counts = (
             run.counts | _counts(plan, sighting) | {"prices_added": added, "prices_closed": closed}
         )
+        changed = _has_changes(counts)
+        if changed:
+            # Pages only read kept verdicts: without this, each view would judge the new machines.
+            outbox.enqueue("evaluate_presets")
         return finish(
             run,
-            Outcome.PUBLISHED if _has_changes(counts) else Outcome.UNCHANGED,
+            Outcome.PUBLISHED if changed else Outcome.UNCHANGED,
             counts=counts,
             drift=_drift(plan),
             findings=[cleaned_finding(each) for each in sighting.batch.findings],

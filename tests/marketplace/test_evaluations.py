@@ -158,6 +158,12 @@ def test_a_request_leaves_a_message_of_ids() -> None:
     assert message == ("evaluate_workload", [made.pk])
 
 
+def test_presets_are_requested_once_while_they_wait() -> None:
+    first, second = evaluations.request_presets(), evaluations.request_presets()
+    assert [one.workload.slug for one in first] == list(workload_presets())
+    assert second == []
+
+
 def test_a_job_judges_everything_and_may_run_twice(source: Source, judged: list[str]) -> None:
     job = requested()
     evaluations.evaluate(job.pk)

@@ -85,6 +85,7 @@ def test_every_task_goes_by_its_short_name() -> None:
         "sync_source",
         "reparse_source",
         "accept_losses",
+        "evaluate_presets",
         "evaluate_workload",
         "publish_outbox",
     }

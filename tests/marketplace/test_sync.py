@@ -11,7 +11,7 @@ from django.db import connections
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from marketplace import sync
-from marketplace.models import Listing, Price, QuarantinedRow, Snapshot, Source, SyncRun
+from marketplace.models import Listing, Outbox, Price, QuarantinedRow, Snapshot, Source, SyncRun
 from marketplace.sync import publishing, visits
 from marketplace.sync.claims import LEASE, claim
 from tests.marketplace.conftest import THREE
@@ -59,6 +59,14 @@ def test_a_first_sync_brings_every_machine_with_its_price(source: Source) -> Non
     assert (row.machine_hour_amount, row.machine_hour_currency) == (Decimal(20), "USD")
     assert (row.first_seen, row.last_seen, row.gone_at) == (NOON, NOON, None)
     assert bytes(row.seen_in.body).decode() == THREE
+
+
+def test_a_sync_that_changed_something_asks_for_new_verdicts_and_one_that_did_not_does_not(
+    source: Source,
+) -> None:
+    synced(source)
+    synced(source, LATER)
+    assert list(Outbox.objects.values_list("task", "arguments")) == [("evaluate_presets", [])]
 
 
 def test_equal_hardware_has_one_configuration(source: Source) -> None:

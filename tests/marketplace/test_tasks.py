@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from evaluator.workload import workload_presets
 from marketplace import outbox, tasks
 from marketplace.models import Listing, Source
 from tests.marketplace.installation import Installation
@@ -28,10 +29,11 @@ schedule.keep_outbox_poller()
 """
 
 STATE = """
-from marketplace.models import Listing, Outbox, SyncRun
+from marketplace.models import Listing, Outbox, SyncRun, Verdict
 show(runs=list(SyncRun.objects.order_by("fence").values_list("outcome", flat=True)),
      workers=list(SyncRun.objects.values_list("worker", flat=True)),
-     listings=Listing.objects.count(), waiting=Outbox.objects.filter(published_at=None).count())
+     listings=Listing.objects.count(), waiting=Outbox.objects.filter(published_at=None).count(),
+     verdicts=Verdict.objects.count())
 """
 
 
@@ -75,7 +77,7 @@ show()
 
 @pytest.mark.postgres
 @pytest.mark.redis
-def test_a_real_worker_publishes_what_a_request_left_behind(
+def test_real_workers_sync_what_a_request_left_behind_and_judge_what_came_of_it(
     services: Installation, site: Site
 ) -> None:
     site.answers["/vms.csv"] = page(CSV, "text/csv")
@@ -85,8 +87,8 @@ def test_a_real_worker_publishes_what_a_request_left_behind(
         + "from marketplace import outbox; outbox.enqueue('sync_source', source.pk); show()"
     )
     with services.celery("worker", "--concurrency", "1"), services.celery("beat"):
-        said = services.wait_for(STATE, lambda said: "published" in said["runs"])
-    assert (said["listings"], said["waiting"]) == (1, 0)
+        said = services.wait_for(STATE, lambda said: said["verdicts"] == len(workload_presets()))
+    assert (said["runs"][0], said["listings"], said["waiting"]) == ("published", 1, 0)
 
 
 @pytest.mark.postgres
