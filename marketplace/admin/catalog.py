@@ -20,7 +20,6 @@ from marketplace.catalog.fetch import Permit, checked_url
 from marketplace.catalog.registry import ADAPTERS
 from marketplace.models import Provider, QuarantinedRow, Snapshot, Source, SyncRun
 
-
 # An address typed without a scheme means https, as it will in Django 6.
 HTTPS_ASSUMED: dict[Any, Any] = {models.URLField: {"assume_scheme": "https"}}
 

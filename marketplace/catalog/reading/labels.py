@@ -123,7 +123,11 @@ def classify(text: str) -> Attribute | None:
     bare = " ".join(bare.split())
     if is_per_gpu(text) and (host := _host_attribute(_PER_GPU.sub(" ", bare))):
         return host
-    if (_PRICE.search(lowered) or _PRICE.search(plain)) and not _NO_PRICE.search(plain) and not _is_fee(plain):
+    if (
+        (_PRICE.search(lowered) or _PRICE.search(plain))
+        and not _NO_PRICE.search(plain)
+        and not _is_fee(plain)
+    ):
         return A.PRICE
     open_words = " ".join(plain.translate({40: " ", 41: " "}).split())
     for attribute, pattern in _COMPILED:

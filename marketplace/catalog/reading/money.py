@@ -34,7 +34,9 @@ _SUBUNITS = {"P": "GBP", "¢": "USD", "HALALAS": "SAR", "FILS": "AED"}
 _DOUBTFUL = ("$", "¥", "￥", "KR", "KR.")
 _WHOLE_ONLY = frozenset({"JPY", "KRW", "VND", "IDR", "HUF", "ISK"})
 """Currencies whose prices have no decimals, so a separator groups thousands."""
-_TRAILING_STYLE = frozenset(["EUR", "PLN", "CZK", "SEK", "NOK", "DKK", "HUF", "RON", "BGN", "RUB", "UAH", "TRY"])
+_TRAILING_STYLE = frozenset(
+    ["EUR", "PLN", "CZK", "SEK", "NOK", "DKK", "HUF", "RON", "BGN", "RUB", "UAH", "TRY"]
+)
 """Printed after the number they follow continental habits whatever the page's language is."""
 
 DOLLARS = {

@@ -13,7 +13,38 @@ NUMBER = (
 """Digits with every separator in use. Bounded, so that a megabyte of digits costs little."""
 
 _COMMA_DECIMAL = frozenset(
-    ["de", "fr", "es", "it", "pl", "nl", "pt", "ru", "tr", "cs", "sk", "sv", "da", "nb", "nn", "no", "fi", "hu", "ro", "bg", "hr", "sl", "sr", "uk", "el", "lt", "lv", "et", "id", "vi"]
+    [
+        "de",
+        "fr",
+        "es",
+        "it",
+        "pl",
+        "nl",
+        "pt",
+        "ru",
+        "tr",
+        "cs",
+        "sk",
+        "sv",
+        "da",
+        "nb",
+        "nn",
+        "no",
+        "fi",
+        "hu",
+        "ro",
+        "bg",
+        "hr",
+        "sl",
+        "sr",
+        "uk",
+        "el",
+        "lt",
+        "lv",
+        "et",
+        "id",
+        "vi",
+    ]
 )
 """Languages whose decimal sign is a comma (Unicode CLDR, number symbols)."""
 
