@@ -10,11 +10,12 @@ from decimal import Decimal
 
 from evaluator.budgets import FitWord
 from evaluator.economics import Rate, Terms, choose_rate, cost_per_hour, rentals_of
-from evaluator.findings import Code, Finding, finding
+from evaluator.findings import Code, Finding, Severity, finding
 from evaluator.host import HostItem, failures, offer_items
 from evaluator.jobs import Needs
 from evaluator.machine import Availability
 from evaluator.prices import Quote
+from evaluator.topology import LinkWord
 from evaluator.verdict import MachineVerdict, PlanVerdict, Status, status_of
 
 
@@ -61,6 +62,32 @@ class Candidate:
     alike: tuple[Offering, ...] = ()
     rank: int | None = None
 
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Findings that may change the decision for this plan."""
+        return tuple(one for one in self.findings if self._matters(one))
+
+    @property
+    def notes(self) -> tuple[Finding, ...]:
+        """The other findings: a doubt about links that the plan does not use is one of them."""
+        return tuple(one for one in self.findings if not self._matters(one))
+
+    def _matters(self, found: Finding) -> bool:
+        unused = self.plan.link.word is LinkWord.NOT_NEEDED and found.code in LINK_DOUBTS
+        return found.severity >= Severity.WARNING and not unused
+
+
+LINK_DOUBTS = frozenset(
+    {
+        Code.FORM_FACTOR_ONLY,
+        Code.LINK_PAIRS_ONLY,
+        Code.LINK_SCOPE_UNKNOWN,
+        Code.IMPLAUSIBLE_LINK,
+        Code.TOPOLOGY_NOT_VERIFIED,
+    }
+)
+"""What a listing leaves open about the links between its GPUs."""
+
 
 def alike(offerings: Iterable[Offering]) -> list[list[Offering]]:
     """Offerings that differ in nothing but their place, together; each group in a fixed order."""
@@ -100,13 +127,30 @@ def candidate_of(
         offering=first,
         machine=verdict,
         plan=plan,
-        status=status_of(plan.fit.word, plan.link.word, (*plan.host, *asked)),
+        status=_offered(status_of(plan.fit.word, plan.link.word, (*plan.host, *asked)), first),
         rate=rate,
         rentals=rentals,
         cost_per_hour=cost_per_hour(rate, rentals),
         host=(*plan.host, *asked),
         alike=tuple(others),
     )
+
+
+WAITING = frozenset(
+    {
+        Availability.WAITLIST,
+        Availability.PREORDER,
+        Availability.LEAD_TIME,
+        Availability.ON_REQUEST,
+    }
+)
+"""The catalog itself says that it cannot be had now, and not when."""
+
+
+def _offered(status: Status, offering: Offering) -> Status:
+    """A machine that must be waited for is conditional at best: when it comes is not known."""
+    waits = status is Status.READY and offering.availability in WAITING
+    return Status.CONDITIONAL if waits else status
 
 
 def in_wanted_region(offering: Offering, needs: Needs) -> bool:

@@ -71,6 +71,7 @@ class Code(Enum):
     FRACTIONAL_GPU = "fractional_gpu"
     AVAILABILITY_UNKNOWN = "availability_unknown"
     GPU_UNKNOWN = "gpu_unknown"
+    FINDING_OUTDATED = "finding_outdated"
     # --- a row that is not believed
     VRAM_IMPOSSIBLE = "vram_impossible"
     VALUE_OUT_OF_RANGE = "value_out_of_range"
@@ -172,6 +173,10 @@ MEANINGS: Mapping[Code, Meaning] = {
     Code.FRACTIONAL_GPU: _warn("It is a share of a GPU: {words}."),
     Code.AVAILABILITY_UNKNOWN: _info("The catalog does not say whether it can be rented now."),
     Code.GPU_UNKNOWN: _warn("The GPU {words} is not in our list of published cards."),
+    Code.FINDING_OUTDATED: _warn(
+        "An earlier reading noted {words}, which this version cannot put into words.",
+        "Sync the source again.",
+    ),
     Code.VRAM_IMPOSSIBLE: _block("{words} fits {gpu_model} neither per GPU nor as a total."),
     Code.VALUE_OUT_OF_RANGE: _block("{field} = {value} is outside {expected}."),
     Code.DUPLICATE_KEY: _block("The key {key} stands {times} times in one file."),
@@ -288,6 +293,14 @@ def gaps_of(code: Code) -> frozenset[str]:
     """Names of the words that a code's sentence and remedy leave open."""
     texts = (code.meaning.sentence, code.meaning.remedy)
     return frozenset(name for text in texts for _, name, _, _ in Formatter().parse(text) if name)
+
+
+def recall(stored: Mapping[str, Any]) -> Finding:
+    """A finding from storage. One of another version is told as such, never dropped as no doubt."""
+    try:
+        return Finding.from_dict(stored)
+    except (KeyError, TypeError, ValueError):
+        return finding(Code.FINDING_OUTDATED, words=str(stored.get("code", "something"))[:60])
 
 
 def finding(code: Code, **gaps: object) -> Finding:

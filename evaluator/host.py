@@ -65,7 +65,7 @@ def host_items(
         _persistent_storage(workload, machine),
         _software(machine),
     ]
-    return (*items, _network(machine, plan)) if plan.nodes > 1 else tuple(items)
+    return (*items, _network(machine, plan)) if plan.joins_machines else tuple(items)
 
 
 def offer_items(
@@ -116,6 +116,8 @@ def _peers(machine: Machine, plan: Plan) -> HostItem:
     name = "peer connectivity"
     if plan.gpus == 1 or machine.gpu_count.value == 1:
         return _pass(name, "One GPU has no peers.")
+    if not plan.exchanges:
+        return _pass(name, "Replicas exchange nothing.")
     if machine.link.at_least(Grade.MEASURED):
         return _pass(name, f"The links between the GPUs are {machine.link.grade.word}.")
     return _unknown(name, f"The links between the GPUs are {machine.link.grade.word}.")

@@ -59,6 +59,16 @@ class Plan:
         return self.tp * self.pp * self.dp * self.replicas
 
     @property
+    def exchanges(self) -> bool:
+        """Whether any GPU sends anything to another. Replicas of one GPU do not."""
+        return self.gpus > self.replicas
+
+    @property
+    def joins_machines(self) -> bool:
+        """Whether one engine or job lies on several machines. Replicas each stay inside one."""
+        return self.nodes > self.replicas
+
+    @property
     def kind(self) -> Kind:
         split = [self.replicas > 1, self.dp > 1, self.tp > 1, self.pp > 1]
         if sum(split) != 1:

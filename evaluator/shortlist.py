@@ -133,11 +133,15 @@ def _candidates(
 
 
 def _best_single(candidates: Sequence[Candidate], terms: Terms) -> Candidate | None:
-    """The first in order among plans on one GPU; where none serves, the one that misses least."""
+    """The first in order among plans on one GPU; where none serves, the one that misses least.
+
+    One with a comparable price comes before a firmer one whose cost nobody can say.
+    """
     singles = [(one, plan) for one in candidates if (plan := one.machine.single)]
     serving = [_on_one_gpu(one, plan, terms) for one, plan in singles if plan.status.serves]
-    if best := min((one for one in serving if one.status.serves), key=_order, default=None):
-        return best
+    held = [one for one in serving if one.status.serves]
+    if held:
+        return min(held, key=lambda one: (not one.rate.ranked, _order(one)))
     least = min((miss_of(plan) for _, plan in singles), default=None)
     nearest = (_on_one_gpu(one, plan, terms) for one, plan in singles if miss_of(plan) == least)
     return min(nearest, key=_nearness, default=None)

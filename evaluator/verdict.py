@@ -303,7 +303,7 @@ def _fit_sentence(fitted: Fit) -> str:
 def _weakest(plan: Plan, machine: Machine) -> Weakest:
     """Facts in the order in which they are named when equally weak."""
     grades = {}
-    if plan.nodes > 1:
+    if plan.joins_machines:
         grades["network between machines"] = machine.inter_node.grade
     if plan.gpus > plan.replicas * plan.nodes:
         grades["link between GPUs"] = machine.link.grade

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from evaluator.candidates import Offering
-from evaluator.findings import Code, Finding
+from evaluator.findings import recall
 from evaluator.machine import Availability
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
 from marketplace.models import Listing, Price
@@ -69,13 +69,8 @@ def _offering(row: Mapping[str, Any], quotes: Mapping[int, tuple[Quote, ...]]) -
         availability=Availability(row["availability"]),
         quantity=row["quantity"],
         seen_at=row["last_seen"],
-        findings=tuple(_finding(stored) for stored in row["findings"]),
+        findings=tuple(recall(stored) for stored in row["findings"]),
     )
-
-
-def _finding(stored: Mapping[str, Any]) -> Finding:
-    """A finding that was checked when it was stored."""
-    return Finding(Code(stored["code"]), tuple(sorted(stored["gaps"].items())))
 
 
 def _quotes(listings: QuerySet[Listing]) -> dict[int, tuple[Quote, ...]]:

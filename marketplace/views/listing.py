@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from evaluator.findings import Finding
+from evaluator.findings import recall
 from evaluator.host import count
 from evaluator.jobs import Workload
 from evaluator.memory import budget
@@ -36,7 +36,7 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         "listing": row,
         "attributes": attributes_of(row, machine_of(row)),
         "other_words": other_words(row),
-        "findings": [Finding.from_dict(stored) for stored in row.findings],
+        "findings": [recall(stored) for stored in row.findings],
         "presets": preset_names(),
         "slug": slug,
         "workload": workload,

@@ -8,10 +8,11 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from evaluator.findings import Finding
+from evaluator.findings import Finding, recall
 from marketplace.models import QuarantinedRow, SyncRun
 from marketplace.standings import IN_TROUBLE, standings, summed
 from marketplace.views.pages import render_page
+from marketplace.views.paging import whole_number
 
 ROWS_PER_PAGE = 200
 
@@ -38,10 +39,11 @@ def quarantine(request: HttpRequest, run_id: int) -> HttpResponse:
     """Rows of one run that were set aside, by key, from the one after `after`."""
     run = get_object_or_404(SyncRun.objects.select_related("source__provider"), pk=run_id)
     rows = run.quarantined.order_by("pk")
-    reason = request.GET.get("reason", "")
+    reason = request.GET.get("reason", "").replace("\0", "")  # PostgreSQL refuses to compare it
     if reason:
         rows = rows.filter(reason=reason)
-    page = list(rows.filter(pk__gt=_after(request))[: ROWS_PER_PAGE + 1])
+    after = whole_number(request.GET.get("after", ""))
+    page = list(rows.filter(pk__gt=after)[: ROWS_PER_PAGE + 1])
     context = {
         "section": "status",
         "run": run,
@@ -54,10 +56,4 @@ def quarantine(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _told(row: QuarantinedRow) -> tuple[QuarantinedRow, Finding]:
-    return row, Finding.from_dict(row.finding)
-
-
-def _after(request: HttpRequest) -> int:
-    """A key to continue behind; anything else is the beginning."""
-    text = request.GET.get("after", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
+    return row, recall(row.finding)

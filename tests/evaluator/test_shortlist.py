@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaluator.budgets import FitWord
 from evaluator.candidates import age_words
 from evaluator.facts import UNKNOWN, declared
 from evaluator.findings import Code, finding
@@ -125,6 +126,30 @@ def test_sold_out_is_a_near_miss_and_a_waitlist_is_a_warning() -> None:
     assert keys(found.rows) == ["h100x1-2.00"]
     assert keys(found.near_misses) == ["h100x1-1.00"]
     assert Code.NOT_AVAILABLE in {one.code for one in found.rows[0].findings}
+
+
+def test_a_machine_that_is_waited_for_comes_after_one_that_can_be_had() -> None:
+    found = ask([offer(amount="1.00", availability=Availability.PREORDER), offer(amount="9.00")])
+    assert keys(found.rows) == ["h100x1-9.00", "h100x1-1.00"]
+    assert [row.status for row in found.rows] == [Status.READY, Status.CONDITIONAL]
+
+
+def test_row_0_has_a_comparable_price_where_any_single_gpu_that_serves_has_one() -> None:
+    workload = serve("llama-3.1-8b", input_tokens=4096, output_tokens=512, concurrency=38)
+    found = ask([offer("a40x2", "2.00"), offer("h100x1", None)], workload)
+    assert found.rows[0].plan.fit.word is FitWord.TIGHT
+    assert keys(found.rows)[0] == "a40x2-2.00"
+    assert keys(found.unranked) == ["h100x1-None"]
+
+
+def test_links_that_the_plan_does_not_use_are_a_note_and_no_warning() -> None:
+    doubted = offer("h100x8", "16", findings=(finding(Code.FORM_FACTOR_ONLY, form_factor="SXM5"),))
+    (single,) = ask([doubted]).rows
+    assert {Code.FORM_FACTOR_ONLY, Code.TOPOLOGY_NOT_VERIFIED} <= {one.code for one in single.notes}
+    several = next(row for row in ask([doubted], preset(TRAIN_70B)).rows if row.status.serves)
+    warned = {one.code for one in several.warnings}
+    assert {Code.FORM_FACTOR_ONLY, Code.TOPOLOGY_NOT_VERIFIED} <= warned
+    assert set(several.warnings) | set(several.notes) == set(several.findings)
 
 
 @pytest.mark.parametrize(

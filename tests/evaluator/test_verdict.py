@@ -11,8 +11,9 @@ from evaluator.budgets import FitWord
 from evaluator.facts import UNKNOWN, Grade, declared
 from evaluator.findings import Code, Finding
 from evaluator.gpus import candidates
-from evaluator.host import HostItem, HostWord
+from evaluator.host import HostItem, HostWord, host_items
 from evaluator.machine import Conflict, LinkClass, Machine
+from evaluator.plans import Plan
 from evaluator.topology import LinkWord
 from evaluator.units import GIB
 from evaluator.verdict import (
@@ -100,6 +101,15 @@ def test_serving_stays_inside_one_machine() -> None:
 def test_a_rental_of_two_machines_may_serve_over_both() -> None:
     verdict = judge(serve("llama-3.1-405b"), machine(gb=80, nodes=2))
     assert best(verdict).plan.label == "TP 8 × PP 2 on 2 machines"
+
+
+def test_replicas_on_two_machines_ask_nothing_of_the_network() -> None:
+    spread, rented = Plan(replicas=4, nodes=2), machine("A40", 2, nodes=2)
+    items = host_items(serve("llama-3.1-8b"), spread, rented, None)
+    words = {item.name: item.word for item in items}
+    assert words["peer connectivity"] is HostWord.PASS
+    assert "network between machines" not in words
+    assert Plan(pp=4, nodes=2).joins_machines
 
 
 def test_what_does_not_fit_is_an_answer_with_the_smallest_change() -> None:

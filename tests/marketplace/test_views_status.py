@@ -52,6 +52,15 @@ def test_a_source_without_success_was_never_read() -> None:
     assert state() == "never"
 
 
+def test_a_row_set_aside_by_another_version_is_still_told(client: Client) -> None:
+    run = make_run(make_source())
+    set_aside(run, "a")
+    run.quarantined.update(finding={"code": "no_longer_used", "gaps": {}})
+    page = client.get(f"/status/runs/{run.pk}/?reason=%00")
+    assert page.status_code == 200
+    assert "no_longer_used" in client.get(f"/status/runs/{run.pk}/").content.decode()
+
+
 def test_a_source_that_is_switched_off_is_no_trouble() -> None:
     make_source(enabled=False)
     assert state() == "off"
