@@ -48,10 +48,11 @@ def test_a_table_echoes_the_request_and_closes_with_the_counts(source: Source) -
 def test_a_row_names_memory_price_age_and_weakest_evidence(source: Source) -> None:
     table = run(SLUG)
     assert "GiB" in table
-    assert "19.92 USD, from a rate per machine and hour, on-demand" in table
+    assert "19.92 USD/h per machine, on-demand" in table
     assert "3 hours" in table
     assert "memory per GPU: declared" in table
-    assert "! How the 8 GPUs are joined is not verified." in table
+    assert "one GPU (7 idle)" in table
+    assert "· Not needed by this plan: How the 8 GPUs are joined is not verified." in table
     assert "not a reservation" in table
 
 

@@ -6,6 +6,7 @@ import json
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +31,25 @@ HEAD = (
     "verdict",
     "plan",
     "memory per GPU, GiB",
-    "price per hour",
+    "price",
     "age",
     "weakest evidence",
-    "rent",
+    "rentals",
     "machine",
 )
 PARTS = {
-    "rows": "Ranked. Row 0 is the best option on a single GPU.",
+    "rows": "Ranked. Row 0 is the best option on a single GPU, even where that does not serve.",
     "unranked": "Not ranked: they serve, but the price cannot be compared.",
     "near_misses": "Near misses: they do not serve.",
 }
 
 
-BASIS_WORDS = {Basis.MACHINE: "machine", Basis.GPU: "GPU", Basis.UNKNOWN: "unknown"}
+BASIS_WORDS = {
+    Basis.MACHINE: "per machine",
+    Basis.GPU: "per GPU",
+    Basis.UNKNOWN: "(of a machine or of a GPU: not stated)",
+}
+PRECISE_BELOW = 10
 
 
 class Command(BaseCommand):
@@ -95,14 +101,20 @@ def cells(candidate: Candidate, now: datetime) -> list[str]:
     return [
         "–" if candidate.rank is None else str(candidate.rank),
         candidate.status,
-        candidate.plan.plan.label,
+        plan_words(candidate),
         memory_words(candidate),
         price_words(candidate),
         age_of(candidate, now),
         f"{candidate.plan.weakest.fact}: {candidate.plan.weakest.grade.word}",
-        f"{candidate.rentals} ×" if candidate.rentals > 1 else "1",
+        f"{candidate.rentals}",
         machine_words(candidate),
     ]
+
+
+def plan_words(candidate: Candidate) -> str:
+    """The plan, and how many of the GPUs that are paid for it leaves idle."""
+    idle = candidate.plan.idle_gpus
+    return candidate.plan.plan.label + (f" ({idle} idle)" if idle else "")
 
 
 def memory_words(candidate: Candidate) -> str:
@@ -115,16 +127,35 @@ def memory_words(candidate: Candidate) -> str:
 
 
 def price_words(candidate: Candidate) -> str:
-    """The sum for all rentals where an hour's rate follows; else what was published."""
+    """The sum for all rentals where an hour's rate follows; else what was published.
+
+    Where the published rate is another figure, it follows in brackets with its basis.
+    """
     quote, cost = candidate.rate.quote, candidate.cost_per_hour
     if quote is None:
         return "not published"
     currency = quote.currency or "currency unknown"
     purchase = quote.purchase.replace("_", "-")
-    basis = BASIS_WORDS[quote.basis]
+    rate = f"{amount_words(quote.amount)} {currency}/{quote.unit} {BASIS_WORDS[quote.basis]}"
     if cost is None:
-        return f"{quote.amount:f} {currency} per {quote.unit}, basis {basis}, {purchase}"
-    return f"{cost:.2f} {currency}, from a rate per {basis} and {quote.unit}, {purchase}"
+        return f"{rate}, {purchase}"
+    published = "" if cost == quote.amount else f" (published: {rate})"
+    return f"{amount_words(cost)} {currency}/h {rented_words(candidate)}, {purchase}{published}"
+
+
+def rented_words(candidate: Candidate) -> str:
+    """What the sum pays for: a plan pays for whole rentals, however many GPUs it leaves idle."""
+    rentals, nodes = candidate.rentals, candidate.machine.nodes
+    one = f"rental of {nodes} machines" if nodes > 1 else "machine"
+    if rentals == 1:
+        return f"per {one}"
+    return f"for {rentals} rentals of {nodes} machines" if nodes > 1 else f"for {rentals} machines"
+
+
+def amount_words(amount: Decimal) -> str:
+    """Two decimals, or four where an amount below 10 needs them: 0.0624, 1,290.00."""
+    short = f"{amount:,.2f}"
+    return short if amount >= PRECISE_BELOW else f"{amount:.4f}".removesuffix("00")
 
 
 def age_of(candidate: Candidate, now: datetime) -> str:
@@ -144,7 +175,13 @@ def machine_words(candidate: Candidate) -> str:
 
 
 def warnings_of(candidate: Candidate) -> list[str]:
-    return [one.sentence for one in candidate.findings if one.severity >= Severity.WARNING]
+    return [one.sentence for one in candidate.warnings]
+
+
+def moot_of(candidate: Candidate) -> list[str]:
+    """Doubts about the machine that its plan does not meet, said without alarm."""
+    moot = [one for one in candidate.notes if one.severity >= Severity.WARNING]
+    return [f"Not needed by this plan: {one.sentence}" for one in moot]
 
 
 # --- the whole in each shape
@@ -195,6 +232,7 @@ def _with_warnings(shown: tuple[Candidate, ...], now: datetime) -> Iterator[str]
     for line, candidate in zip(lines, shown, strict=True):
         yield line
         yield from (f"     ! {plain(words)}" for words in warnings_of(candidate))
+        yield from (f"     · {plain(words)}" for words in moot_of(candidate))
 
 
 def _markdown(workload: Workload, result: Shortlist, now: datetime) -> str:
@@ -264,7 +302,7 @@ def _record(candidate: Candidate, now: datetime) -> dict[str, Any]:
     }
 
 
-def _decimal(amount: Any) -> str | None:
+def _decimal(amount: Decimal | None) -> str | None:
     return None if amount is None else f"{amount:f}"
 
 
