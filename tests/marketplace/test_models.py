@@ -87,7 +87,7 @@ def test_the_database_itself_refuses_a_guess(
         {"amount": Decimal(-1)},
         {"machine_per_hour": Decimal(0)},
         {"basis": "rack"},
-        {"unit": "fortnight"},
+        {"unit": "decade"},
         {"purchase": "borrowed"},
     ],
 )
