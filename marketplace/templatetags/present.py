@@ -109,8 +109,14 @@ def rate(price: Priced | None) -> str:
     """All five parts in the order in which they were published."""
     if price is None:
         return "no price published"
+    return f"{money(price.amount, price.currency)} {terms(price)}"
+
+
+@register.filter
+def terms(price: Priced) -> str:
+    """What an amount buys, where the amount itself stands beside it."""
     per = BASES.get(price.basis, BASIS_NOT_STATED).format(price.unit)
-    return f"{money(price.amount, price.currency)} {per}, {purchase(price)}"
+    return f"{per}, {purchase(price)}"
 
 
 @register.filter

@@ -9,6 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from evaluator.candidates import candidate_of
+from evaluator.economics import terms_of
 from evaluator.findings import recall
 from evaluator.host import count
 from evaluator.jobs import Workload
@@ -41,8 +43,8 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         "slug": slug,
         "workload": workload,
         "verdict": verdict,
-        "counts": count(verdict.host),
         **_prices(row),
+        **_offer(row, workload, verdict),
         **_plans(verdict),
         **_picture(workload, chosen_plan(verdict, request.GET.get("plan", ""))),
     }
@@ -60,6 +62,18 @@ def chosen_plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:
     """The plan that an address names, else the narrowest that serves, else the nearest miss."""
     named = next((plan for plan in verdict.plans if plan.plan.key == key), None)
     return named or verdict.best or verdict.nearest
+
+
+def _offer(row: Listing, workload: Workload, verdict: MachineVerdict) -> dict[str, Any]:
+    """The status and the checklist with what the offer itself adds: its rate, and whether it can
+    be had. A machine that is sold out is ready for nothing.
+    """
+    plan = verdict.best or verdict.nearest
+    if plan is None:
+        return {"status": verdict.status, "host": (), "counts": count(())}
+    group = listings.offerings(Listing.objects.filter(pk=row.pk))
+    offer = candidate_of(group, verdict, plan, terms_of(workload))
+    return {"status": offer.status, "host": offer.host, "counts": count(offer.host)}
 
 
 def _plans(verdict: MachineVerdict) -> dict[str, Any]:

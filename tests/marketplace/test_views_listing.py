@@ -38,6 +38,28 @@ def test_the_title_states_what_it_can_do(client: Client, eight: Listing) -> None
     assert "a snapshot of a catalog, not a reservation" in page
 
 
+@pytest.mark.parametrize(
+    ("availability", "words"),
+    [("sold_out", "cannot be rented as it stands"), ("waitlist", "may do for")],
+)
+def test_the_title_does_not_promise_what_cannot_be_had(
+    client: Client, source: Source, availability: str, words: str
+) -> None:
+    page = text(client, make_listing(source, availability=availability).get_absolute_url())
+    assert words in page
+    assert "is ready for" not in page
+    assert (
+        f"catalog says {'it is ' * (availability == 'sold_out')}{availability.replace('_', ' ')}"
+        in page
+    )
+
+
+def test_a_finding_of_another_version_is_told(client: Client, eight: Listing) -> None:
+    Listing.objects.update(findings=[{"code": "no_longer_used", "gaps": {}}])
+    assert "no_longer_used" in text(client, eight.get_absolute_url())
+    assert client.get("/").status_code == 200
+
+
 def test_each_attribute_has_grade_source_time_and_words(client: Client, eight: Listing) -> None:
     page = text(client, eight.get_absolute_url())
     assert "nvswitch" in page
@@ -63,7 +85,7 @@ def test_a_measured_fact_outweighs_and_the_conflict_is_said(client: Client, eigh
 
 def test_the_checklist_is_counts_and_never_a_share(client: Client, eight: Listing) -> None:
     page = text(client, eight.get_absolute_url())
-    assert "Host checklist: 4 pass, 0 fail, 4 unknown" in page
+    assert "Host checklist: 6 pass, 0 fail, 4 unknown" in page
     assert "%" not in page.partition("Host checklist")[2].partition("</table>")[0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -63,7 +64,7 @@ def test_each_row_shows_plan_memory_price_age_and_evidence(client: Client, catal
     page = " ".join(client.get("/").content.decode().split())
     assert "one GPU" in page
     assert "of 71.7" in page
-    assert "2.49 USD per machine-hour, on demand" in page
+    assert re.search(r"2\.49 USD</strong></a> <span [^>]+>per machine-hour, on demand", page)
     assert "3 h ago</time>" in page
     assert "#grade-declared" in page
 
