@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Sequence
 
-CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+CONTROLS = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
+)
 """Escape sequences and direction marks would let a listing's name repaint the terminal."""
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_STARTS = ("=", "+", "-", "@")
 """A spreadsheet runs a cell that begins with one of these."""
 MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#!])")
 
@@ -39,13 +42,23 @@ def _marked(cell: str) -> str:
 
 
 def as_csv(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """RFC 4180, with a quote before every cell that a spreadsheet would run."""
+    """RFC 4180, with a quote before every cell that a spreadsheet would run, blanks before it too."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(head)
-    writer.writerows([_inert(cell) for cell in row] for row in rows)
+    writer.writerows([_inert(plain(cell)) for cell in row] for row in rows)
     return text.getvalue().rstrip("\r\n")
 
 
 def _inert(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell
+    return f"'{cell}" if cell.lstrip().startswith(FORMULA_STARTS) else cell
+
+
+def as_json(document: object) -> str:
+    """Indented JSON whose strings hold no character that a terminal would act on."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    return "\n".join(CONTROLS.sub(_escaped, line) for line in text.split("\n"))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -77,13 +78,17 @@ def test_csv_cells_cannot_run_as_formulas(source: Source) -> None:
     assert not [cell for row in rows[1:] for cell in row if cell.startswith(("=", "+", "-", "@"))]
 
 
-@pytest.mark.parametrize("shape", ["table", "md"])
+@pytest.mark.parametrize("shape", ["table", "md", "csv", "json"])
 def test_a_listing_cannot_paint_on_the_terminal(source: Source, shape: str) -> None:
-    make_listing(source, "evil", title="\x1b[31mred\x1b[0m\u202eright | <b>`x`")
+    make_listing(source, "evil", title="\x1b[31mred\x9b0m\u202eright\u200f | <b>`x`")
     printed = run(SLUG, "--format", shape)
-    assert "\x1b" not in printed
-    assert "\u202e" not in printed
-    assert shape == "table" or "\\| \\<b\\>" in printed
+    assert not set(printed) & set("\x1b\x9b\u202e\u200f")
+    assert shape != "md" or "\\| \\<b\\>" in printed
+
+
+def test_json_keeps_what_was_read(source: Source) -> None:
+    make_listing(source, "evil", title="\u202eright", amount=Decimal("1.00"))
+    assert json.loads(run(SLUG, "--format", "json"))["rows"][0]["title"] == "\u202eright"
 
 
 def test_the_counts_of_a_csv_go_to_the_error_stream(source: Source) -> None:

@@ -75,6 +75,12 @@ def test_the_table_ends_with_what_is_not_shown(client: Client, catalog: Source) 
     assert "of 3 listings" in page
 
 
+def test_a_listing_without_any_price_is_shown_too(client: Client, source: Source) -> None:
+    make_listing(source, amount=None)
+    page = client.get("/").content.decode()
+    assert "no price is published" in page
+
+
 def test_a_price_that_lacks_a_part_is_shown_and_not_compared(
     client: Client, catalog: Source
 ) -> None:

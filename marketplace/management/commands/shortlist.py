@@ -22,7 +22,7 @@ from evaluator.shortlist import Shortlist
 from evaluator.units import gib
 from evaluator.workload import parse_workload, workload_presets
 from marketplace.evaluations import shortlist_for
-from marketplace.management.tables import as_csv, as_markdown, as_table, plain
+from marketplace.management.tables import as_csv, as_json, as_markdown, as_table, plain
 
 NOTHING_MATCHES, USAGE = 1, 2
 LARGEST_FILE = 2_000_000
@@ -266,7 +266,7 @@ def _json(workload: Workload, result: Shortlist, now: datetime) -> str:
         **parts,
         **counts,
     }
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    return as_json(document)
 
 
 def _record(candidate: Candidate, now: datetime) -> dict[str, Any]:
