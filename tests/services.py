@@ -13,6 +13,12 @@ REDIS_URL = os.environ.get("REDIS_TEST_URL", "redis://127.0.0.1:6379/9")
 SHARED = Path(os.environ.get("LINKPROOF_SHARED", "../shared"))
 
 
+def place(url: str) -> str:
+    """Host and port of a URL, without the password that it may hold."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port}"
+
+
 def answers(url: str) -> bool:
     """Whether something listens at the host and port of a URL."""
     parts = urlsplit(url)
@@ -35,8 +41,8 @@ def chromium() -> str | None:
 def missing_parts() -> dict[str, str]:
     """Marker to what would enable its tests, for each part that this machine lacks."""
     remedies = {
-        "postgres": (postgres_answers(), f"a PostgreSQL server at {POSTGRES_URL}"),
-        "redis": (answers(REDIS_URL), f"a Redis server at {REDIS_URL}"),
+        "postgres": (postgres_answers(), f"a PostgreSQL server at {place(POSTGRES_URL)}"),
+        "redis": (answers(REDIS_URL), f"a Redis server at {place(REDIS_URL)}"),
         "browser": (chromium() is not None, "Chromium (`apt-get install -y chromium`)"),
         "shared": (
             (SHARED / "cases").is_dir(),
