@@ -129,7 +129,7 @@ def _postgresql() -> dict[str, Any]:
 
 DATABASES = {"default": _postgresql() if DATABASE_URL else SQLITE}
 
-CELERY_BROKER_URL = REDIS_URL or "memory://"
+CELERY_BROKER_URL = REDIS_URL or "memory://localhost/"
 CELERY_TASK_ALWAYS_EAGER = not REDIS_URL
 CELERY_TASK_DEFAULT_QUEUE = environment.text("LINKPROOF_QUEUE", "linkproof")
 CELERY_TASK_ACKS_LATE = True
