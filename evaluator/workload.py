@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -133,8 +134,14 @@ def _budget(keys: Fields) -> tuple[Any, str | None]:
     if amount is None or currency is None:
         missing = "currency" if amount is not None else "amount"
         raise table.refuse(missing, "an amount and a currency")
+    if not CURRENCY.fullmatch(currency):
+        raise table.refuse("currency", "three capital letters, such as USD")
     table.finish()
     return amount, currency
+
+
+CURRENCY = re.compile("[A-Z]{3}")
+"""An ISO 4217 code. In any other spelling no price would be comparable, without a word of why."""
 
 
 def _needs(keys: Fields) -> Needs:

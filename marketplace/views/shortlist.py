@@ -90,7 +90,8 @@ def implied(workload: Workload, result: Shortlist) -> list[Chip]:
         Chip(f"prices in {result.currency} only"),
         Chip("listings gone from their catalog are hidden"),
     ]
-    return chips if workload.needs.spot else [Chip("on-demand prices"), *chips]
+    purchases = "on-demand and spot prices" if workload.needs.spot else "on-demand prices"
+    return [Chip(purchases), *chips]
 
 
 def _without_dropped(posted: QueryDict) -> QueryDict:

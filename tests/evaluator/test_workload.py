@@ -171,6 +171,7 @@ def test_an_unfamiliar_quantisation_has_to_be_named() -> None:
         ({"pins": {"everything": 5}}, "pins: read unknown keys 'everything'"),
         ({"pins": {"weights": -5}}, "pins.weights: read -5"),
         ({"budget": {"amount": 5}}, "budget.currency: read nothing"),
+        ({"budget": {"amount": 5, "currency": "usd"}}, "three capital letters, such as USD"),
         ({"needs": {"min_grade": "sure"}}, "needs.min_grade: read 'sure'"),
         ({"needs": {"regions": "eu"}}, "needs.regions: read 'eu', expected a list"),
         ({"targets": {"ttft": 3}}, "targets: read unknown keys 'ttft'"),

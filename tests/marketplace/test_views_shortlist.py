@@ -183,6 +183,19 @@ def test_a_pasted_workload_is_judged_and_stays_in_its_field(
     assert "&quot;preset&quot;: &quot;llama-3.1-8b&quot;" in response.content.decode()
 
 
+def test_a_spot_price_is_called_spot_in_the_title(client: Client, source: Source) -> None:
+    make_price(make_listing(source, amount=None), Decimal("7.00"), purchase="spot")
+    document = {
+        "name": "mine",
+        "task": "serve",
+        "model": {"preset": "llama-3.1-8b"},
+        "needs": {"spot": True},
+    }
+    page = " ".join(paste(client, document).content.decode().split())
+    assert "for 7.00 USD per hour (spot), ready" in page
+    assert "on-demand and spot prices" in page
+
+
 def test_a_bare_config_is_read_as_a_model_to_serve(client: Client, catalog: Source) -> None:
     config = {
         "model_type": "llama",
