@@ -130,6 +130,16 @@ def test_a_machine_of_which_nothing_is_known_says_what_to_ask(
     assert "No price is published." in page
 
 
+def test_a_rental_of_two_machines_counts_its_gpus_once(client: Client, source: Source) -> None:
+    pair = make_listing(source, "pair", gpu_count=16, nodes=2)
+    page = text(client, pair.get_absolute_url())
+    assert "</bdi> over 2 machines at" in page
+    assert "per rental of 2 machines and hour" in page
+    row = text(client, "/listings/")
+    assert "over 2 machines" in row
+    assert "each of 2" not in row
+
+
 def test_prices_keep_their_history(client: Client, eight: Listing) -> None:
     make_price(eight, Decimal("24.5"), superseded_at=timezone.now(), words="$24.50/hr")
     page = text(client, eight.get_absolute_url())
