@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -82,6 +82,19 @@ def money(value: Decimal | None, currency: str | None = "") -> str:
     if value is None:
         return UNKNOWN
     return f"{_digits(value)} {currency or '(currency not stated)'}"
+
+
+MOST_DIGITS, ROUNDED_DIGITS = 8, 6
+
+
+@register.filter
+def derived_money(value: Decimal | None, currency: str | None = "") -> str:
+    """An amount that was worked out. A quotient, such as an hour of a month's price, has no last
+    digit: beyond MOST_DIGITS it is rounded and says so.
+    """
+    if value is None or len(value.normalize().as_tuple().digits) <= MOST_DIGITS:
+        return money(value, currency)
+    return f"≈ {money(Context(prec=ROUNDED_DIGITS).plus(value), currency)}"
 
 
 def _digits(value: Decimal) -> str:

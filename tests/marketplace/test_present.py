@@ -39,6 +39,19 @@ def test_an_amount_has_at_least_its_cents(amount: Decimal) -> None:
     assert len(present.money(amount, "EUR").split(" ")[0].partition(".")[2]) >= 2
 
 
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (Decimal(1290) / 730, "≈ 1.76712 EUR"),
+        (Decimal("1.76712329"), "≈ 1.76712 EUR"),
+        (Decimal("19.92000000"), "19.92 EUR"),
+        (Decimal("0.00012345"), "0.00012345 EUR"),
+    ],
+)
+def test_a_quotient_is_rounded_and_says_so(amount: Decimal, words: str) -> None:
+    assert present.derived_money(amount, "EUR") == words
+
+
 def test_a_missing_currency_is_said() -> None:
     assert present.money(Decimal("2.5"), "") == "2.50 (currency not stated)"
 
