@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Min, QuerySet
+from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
 from evaluator.jobs import Workload
@@ -60,12 +60,26 @@ def shortlist_for(
 
 
 def name_configurations(listings: QuerySet[Listing]) -> int:
-    """Fingerprints listings that have none yet: without it they would pass for one machine."""
-    unnamed = list(listings.filter(configuration="").prefetch_related("facts"))
-    for listing in unnamed:
-        listing.configuration = configuration_of(listing)
-    Listing.objects.bulk_update(unnamed, ["configuration"], batch_size=500)
-    return len(unnamed)
+    """Fingerprints listings whose fingerprint is missing or may no longer hold; counts changes.
+
+    A fact that expires lowers its grade without any write. And another version of the evaluator
+    may tell machines apart that the one before took for the same.
+    """
+    changed = []
+    for listing in _doubtful(listings).prefetch_related("facts").iterator(chunk_size=500):
+        fresh = configuration_of(listing)
+        if fresh != listing.configuration:
+            listing.configuration = fresh
+            changed.append(listing)
+    Listing.objects.bulk_update(changed, ["configuration"], batch_size=500)
+    return len(changed)
+
+
+def _doubtful(listings: QuerySet[Listing]) -> QuerySet[Listing]:
+    if not Verdict.objects.filter(evaluator_version=evaluator_version()).exists():
+        return listings
+    expired = models.Fact.objects.filter(expires_at__lte=timezone.now()).values("listing")
+    return listings.filter(Q(configuration="") | Q(pk__in=expired))
 
 
 def judge_listing(workload: Workload, listing: Listing) -> MachineVerdict:

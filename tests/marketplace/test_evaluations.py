@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 from evaluator.fields import InvalidWorkload
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import evaluations
-from marketplace.models import Evaluation, Listing, Outbox, Source, Verdict, Workload
+from marketplace.models import Evaluation, Fact, Listing, Outbox, Source, Verdict, Workload
 from tests.pages.catalog import make_listing, make_source
 
 pytestmark = pytest.mark.django_db
@@ -68,8 +68,38 @@ def test_kept_verdicts_cost_a_fixed_number_of_queries(
     source: Source, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     evaluations.shortlist_for(workload())
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         evaluations.shortlist_for(workload())
+
+
+def test_a_fact_that_expires_changes_the_configuration(source: Source) -> None:
+    listing = Listing.objects.get(sku="l40s")
+    fact = Fact.objects.create(
+        listing=listing,
+        name="gpu_model",
+        value="L40S",
+        grade=2,
+        source="nvidia-smi -L",
+        ran_by="renter",
+        as_of=timezone.now(),
+        expires_at=timezone.now() + timedelta(days=1),
+    )
+    Listing.objects.update(configuration="")
+    evaluations.shortlist_for(workload())
+    listing.refresh_from_db()
+    while_measured = listing.configuration
+    Fact.objects.filter(pk=fact.pk).update(expires_at=timezone.now())
+    evaluations.shortlist_for(workload())
+    listing.refresh_from_db()
+    assert listing.configuration != while_measured
+
+
+def test_another_version_of_the_evaluator_names_all_configurations_anew(source: Source) -> None:
+    Listing.objects.filter(sku="h100-0").update(configuration="of-another-version")
+    assert evaluations.name_configurations(Listing.objects.all()) == 1
+    evaluations.shortlist_for(workload())
+    Listing.objects.filter(sku="h100-0").update(configuration="of-this-version")
+    assert evaluations.name_configurations(Listing.objects.all()) == 0
 
 
 def test_a_report_of_another_shape_is_judged_again(source: Source, judged: list[str]) -> None:
