@@ -11,7 +11,7 @@ from decimal import Decimal
 from evaluator.budgets import FitWord
 from evaluator.economics import Rate, Terms, choose_rate, cost_per_hour, rentals_of
 from evaluator.findings import Code, Finding, Severity, finding
-from evaluator.host import HostItem, failures, offer_items
+from evaluator.host import AVAILABILITY, HostItem, failures, offer_items
 from evaluator.jobs import Needs
 from evaluator.machine import Availability
 from evaluator.prices import Quote
@@ -179,7 +179,11 @@ def why_not(candidate: Candidate) -> str:
         return "the workload does not fit"
     if candidate.plan.link.word.stops:
         return f"the link is {candidate.plan.link.word}"
-    return f"{failed[0].name} fails" if failed else "the memory per GPU is not known"
+    if not failed:
+        return "the memory per GPU is not known"
+    if failed[0].name == AVAILABILITY:
+        return "they are sold out, or fewer are offered than are needed"
+    return f"the check of {failed[0].name} fails"
 
 
 def with_findings(candidate: Candidate, now: datetime | None = None) -> Candidate:

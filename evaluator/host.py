@@ -201,9 +201,12 @@ def _basis(quote: Quote | None) -> HostItem:
     return _pass(name, f"The rate is per {quote.basis}.")
 
 
+AVAILABILITY = "availability of the whole"
+
+
 def _available(availability: Availability, quantity: int | None, rentals: int) -> HostItem:
     """Available is not reserved: a pass says only that the catalog offered enough of it."""
-    name = "availability of the whole"
+    name = AVAILABILITY
     if availability is Availability.SOLD_OUT:
         return _fail(name, "The catalog says it is sold out.")
     if quantity is not None and quantity < rentals:
