@@ -135,13 +135,22 @@ def _known_link(plan: Plan, demand: Demand, machine: Machine, link: LinkClass) -
     answer = suits_at_rate(link, demand, machine.link_bytes_per_s)
     conflict = machine.conflict_over("link")
     if answer is Suits.ENOUGH:
-        return _enough(plan, demand, machine.link, link)
+        return _shown(plan, machine, link) or _enough(plan, demand, machine.link, link)
     if conflict or below_class(link, machine.link_bytes_per_s):
         against = f"{conflict.judged_by} against {conflict.outweighed}" if conflict else ""
         return _contradicted(machine, link, against)
     if answer is Suits.POOR:
         return _insufficient(plan, demand, machine.link, link)
     return _depends(plan, demand, machine.link, link)
+
+
+def _shown(plan: Plan, machine: Machine, link: LinkClass) -> LinkVerdict | None:
+    """A benchmark that the class would explain proves the need, whoever declared the class."""
+    rate = machine.link_bytes_per_s
+    if rate.value is None or not rate.at_least(Grade.BENCHMARKED) or below_class(link, rate):
+        return None
+    reason = f"{rate.value / GB:.3g} GB/s is benchmarked between the GPUs and carries {plan.label}."
+    return LinkVerdict(LinkWord.PROVEN, reason, grade=rate.grade)
 
 
 def _enough(plan: Plan, demand: Demand, fact: Fact[LinkClass], link: LinkClass) -> LinkVerdict:

@@ -133,6 +133,16 @@ def test_only_a_benchmark_settles_what_pcie_carries(rate: int, expected: LinkWor
     assert verdict(TP2, measured(P2P)).word is LinkWord.UNKNOWN
 
 
+def test_a_good_benchmark_proves_what_was_only_declared_and_a_bad_one_does_not() -> None:
+    good = known(350 * 10**9, Grade.BENCHMARKED)
+    found = verdict(TP8, NVSWITCH, link_bytes_per_s=good)
+    assert (found.word, found.grade) == (LinkWord.PROVEN, Grade.BENCHMARKED)
+    assert "350 GB/s is benchmarked" in found.reason
+    slow = known(CLASS_FLOOR[NVSWITCH] // 2, Grade.BENCHMARKED)
+    assert verdict(TP8, NVSWITCH, link_bytes_per_s=slow).word is LinkWord.CONTRADICTED
+    assert verdict(DP8, NVSWITCH, link_bytes_per_s=slow).word is LinkWord.CLAIMED
+
+
 SPREAD = Plan(dp=16, shard=16, nodes=2)
 
 
