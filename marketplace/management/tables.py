@@ -42,7 +42,7 @@ def _marked(cell: str) -> str:
 
 
 def as_csv(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """RFC 4180, with a quote before every cell that a spreadsheet would run, blanks before it too."""
+    """RFC 4180, with a quote before every cell that a spreadsheet would run, also after blanks."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(head)
