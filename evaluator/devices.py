@@ -1,0 +1,64 @@
+"""What one GPU can do per second, by the format in which it multiplies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluator.gpus import GpuSpec, specs_of
+
+TERA = 10**12
+MULTIPLIED_IN = {
+    "fp8": ("fp8",),
+    "int8": ("int8",),
+    "nvfp4": ("fp4", "fp8"),
+    "mxfp4": ("fp4", "fp8"),
+    "fp32": ("fp16",),
+}
+"""Formats that tensor cores multiply themselves; all others are unpacked to 16 bits first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Peaks of one GPU: FLOP/s dense, bytes/s. `generation` names the constants that apply."""
+
+    generation: str
+    half_flops: float
+    peaks: tuple[tuple[str, float], ...]
+    memory_bytes_per_s: float
+    usable_bytes: int | None
+
+    def rate(self, weights_format: str) -> tuple[str, float]:
+        """The format in which weights are multiplied, and the peak for it."""
+        known = dict(self.peaks)
+        for name in MULTIPLIED_IN.get(weights_format, ()):
+            if name in known:
+                return name, known[name]
+        return "half", self.half_flops
+
+
+def device_of(spec: GpuSpec) -> Device | None:
+    """None where the card's peak or its memory bandwidth is not published.
+
+    A card without a published peak has that of the slowest of its model in the same form.
+    """
+    peaks = _peaks(spec)
+    half = peaks.get("bf16") or peaks.get("fp16")
+    if not half or not spec.memory_bytes_per_s:
+        return None
+    shares = spec.devices
+    return Device(
+        generation=spec.architecture,
+        half_flops=half / shares,
+        peaks=tuple((name, value / shares) for name, value in peaks.items()),
+        memory_bytes_per_s=spec.memory_bytes_per_s / shares,
+        usable_bytes=spec.usable_bytes // shares if spec.usable_bytes else None,
+    )
+
+
+def _peaks(spec: GpuSpec) -> dict[str, float]:
+    alike = [card for card in specs_of(spec.model) if card.form_factor == spec.form_factor]
+    published = [spec, *sorted(alike, key=lambda card: card.dense_tflops.get("fp16") or 0)]
+    for card in published:
+        if any(card.dense_tflops.values()):
+            return {name: value * TERA for name, value in card.dense_tflops.items() if value}
+    return {}

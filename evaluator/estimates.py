@@ -1,0 +1,96 @@
+"""A range from a model with uncertain constants, and the constant that makes it widest.
+
+Each constant is moved to its low and to its high end alone; the moves are taken as independent,
+so their logarithms add in quadrature. The model must be positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import exp, hypot, log
+
+from evaluator.ranges import Range
+
+
+@dataclass(slots=True)
+class Setting:
+    """Every constant at its typical value, one of them at an end. Remembers what was asked."""
+
+    moved: str = ""
+    end: str = "typical"
+    asked: dict[str, None] = field(default_factory=dict)
+
+    def take(self, name: str, values: Range) -> float:
+        """The value of a constant in this setting. `name` is shown to people."""
+        if values.low < values.high:
+            self.asked[name] = None
+        return float(getattr(values, self.end)) if name == self.moved else values.typical
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a model gives in one setting: the wanted figure and the seconds that make it up."""
+
+    value: float
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A predicted figure. `terms` are typical seconds by name, the longest first.
+
+    `widest` is the assumption that moves the figure most, by the factor `widest_factor`.
+    `conditional` is True where a link that is not known decides: then the range is a span.
+    """
+
+    value: Range
+    unit: str
+    terms: tuple[tuple[str, float], ...] = ()
+    widest: str = ""
+    widest_factor: float = 1.0
+    conditional: bool = False
+
+    @property
+    def dominating(self) -> str:
+        """The longest term and its share, such as "all-reduce over PCIe: 84 % of the step"."""
+        whole = sum(seconds for _, seconds in self.terms)
+        if not whole:
+            return ""
+        name, seconds = self.terms[0]
+        return f"{name}: {seconds / whole:.0%} of the time"
+
+
+Model = Callable[[Setting], Result]
+
+
+def estimate(model: Model, unit: str) -> Estimate:
+    """The range of a model's figure over all constants that it asks for."""
+    base = Setting()
+    typical = model(base)
+    down = up = 0.0
+    widest, factor = "", 1.0
+    for name in base.asked:
+        ends = [model(Setting(name, end)).value for end in ("low", "high")]
+        low, high = min(*ends, typical.value), max(*ends, typical.value)
+        down = hypot(down, log(typical.value / low))
+        up = hypot(up, log(high / typical.value))
+        if high / low > factor:
+            widest, factor = name, high / low
+    shown = sorted(typical.terms.items(), key=lambda term: -term[1])
+    span = Range(typical.value * exp(-down), typical.value, typical.value * exp(up))
+    return Estimate(span, unit, tuple(shown), widest, factor)
+
+
+def hull(estimates: list[Estimate], widest: str) -> Estimate:
+    """One span over several possible worlds; its typical value is that of the slowest-ranked first.
+
+    The first estimate must be that of the world to be feared.
+    """
+    first = estimates[0]
+    span = Range(
+        min(one.value.low for one in estimates),
+        first.value.typical,
+        max(one.value.high for one in estimates),
+    )
+    return Estimate(span, first.unit, first.terms, widest, span.high / span.low, conditional=True)
