@@ -39,18 +39,20 @@ class Device:
 def device_of(spec: GpuSpec) -> Device | None:
     """None where the card's peak or its memory bandwidth is not published.
 
-    A card without a published peak has that of the slowest of its model in the same form.
+    A card without a published peak has that of the slowest of its model in the same form; without
+    a published bandwidth, that of the slowest of its model in any form.
     """
     peaks = _peaks(spec)
     half = peaks.get("bf16") or peaks.get("fp16")
-    if not half or not spec.memory_bytes_per_s:
+    memory = spec.memory_bytes_per_s or _slowest_memory(spec)
+    if not half or not memory:
         return None
     shares = spec.devices
     return Device(
         generation=spec.architecture,
         half_flops=half / shares,
         peaks=tuple((name, value / shares) for name, value in peaks.items()),
-        memory_bytes_per_s=spec.memory_bytes_per_s / shares,
+        memory_bytes_per_s=memory / shares,
         usable_bytes=spec.usable_bytes // shares if spec.usable_bytes else None,
     )
 
@@ -62,3 +64,8 @@ def _peaks(spec: GpuSpec) -> dict[str, float]:
         if any(card.dense_tflops.values()):
             return {name: value * TERA for name, value in card.dense_tflops.items() if value}
     return {}
+
+
+def _slowest_memory(spec: GpuSpec) -> int | None:
+    rates = [card.memory_bytes_per_s for card in specs_of(spec.model) if card.memory_bytes_per_s]
+    return min(rates, default=None)

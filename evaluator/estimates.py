@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import exp, hypot, log
+from math import exp, hypot, log, sqrt
 
 from evaluator.ranges import Range
 
@@ -83,14 +83,15 @@ def estimate(model: Model, unit: str) -> Estimate:
 
 
 def hull(estimates: list[Estimate], widest: str) -> Estimate:
-    """One span over several possible worlds; its typical value is that of the slowest-ranked first.
+    """One span over several possible worlds, the one to be feared first: its terms are shown.
 
-    The first estimate must be that of the world to be feared.
+    The typical value is the middle of the typical ones, as factors: no world is taken for true.
     """
     first = estimates[0]
+    typical = [one.value.typical for one in estimates]
     span = Range(
         min(one.value.low for one in estimates),
-        first.value.typical,
+        sqrt(min(typical) * max(typical)),
         max(one.value.high for one in estimates),
     )
     return Estimate(span, first.unit, first.terms, widest, span.high / span.low, conditional=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from evaluator.calibration import figure
+from evaluator.engines import EngineLoad, EngineModel, is_unpacked, load_of
 from evaluator.estimates import Estimate, Model, estimate, hull
 from evaluator.formats import weight_format
-from evaluator.jobs import ServingJob, Workload
+from evaluator.jobs import Workload
 from evaluator.layouts import Layout, Links, layout_of
 from evaluator.machine import Machine
 from evaluator.memory import budget
@@ -21,7 +23,7 @@ from evaluator.plans import Plan
 from evaluator.queueing import OpenLoop
 from evaluator.ranges import Range, exact, total
 from evaluator.rentals import Rental, rental_of
-from evaluator.token_time import EngineModel, Interactive, Offline, room_range
+from evaluator.token_time import Interactive, Offline, room_range
 from evaluator.training_time import StepModel
 
 STEP_UNIT, RATE_UNIT, SECOND_UNIT = "s per step", "tokens/s", "s"
@@ -82,15 +84,15 @@ class ServingTimes:
 
 def serving_times(workload: Workload, layout: Layout, rental: Rental) -> ServingTimes | None:
     """None for a training job, an unknown model or format, or where not even the weights fit."""
-    if engine_on(workload, layout, rental, rental.worlds[0]) is None:
+    engine = engine_on(workload, layout, rental, rental.worlds[0])
+    if engine is None:
         return None
-    copies = layout.replicas
     return ServingTimes(
-        ttft=_serving(workload, layout, rental, "ttft"),
-        tpot=_serving(workload, layout, rental, "tpot"),
-        rate=_times(_serving(workload, layout, rental, "rate"), copies),
-        offline=_times(_serving(workload, layout, rental, "offline"), copies),
-        slots=_slots(workload, layout, rental).scaled(copies),
+        ttft=_serving(engine, rental, "ttft"),
+        tpot=_serving(engine, rental, "tpot"),
+        rate=_times(_serving(engine, rental, "rate"), layout.replicas),
+        offline=_times(_serving(engine, rental, "offline"), layout.replicas),
+        slots=room_range(engine).scaled(layout.replicas),
     )
 
 
@@ -98,22 +100,15 @@ def _times(one: Estimate, copies: int) -> Estimate:
     return replace(one, value=one.value.scaled(copies))
 
 
-def _serving(workload: Workload, layout: Layout, rental: Rental, wanted: str) -> Estimate:
-    users = (workload.serving or ServingJob()).concurrency / layout.replicas
+def _serving(engine: EngineModel, rental: Rental, wanted: str) -> Estimate:
+    users = engine.job.concurrency / engine.layout.replicas
 
     def model_on(links: Links) -> Model:
-        engine = engine_on(workload, layout, rental, links)
-        if engine is None:
-            raise ValueError("an engine that does not fit has no time")
-        return Offline(engine) if wanted == "offline" else Interactive(engine, users, wanted)
+        linked = replace(engine, links=links)
+        return Offline(linked) if wanted == "offline" else Interactive(linked, users, wanted)
 
     unit = RATE_UNIT if wanted in ("offline", "rate") else SECOND_UNIT
     return _over_worlds(rental, model_on, unit)
-
-
-def _slots(workload: Workload, layout: Layout, rental: Rental) -> Range:
-    engine = engine_on(workload, layout, rental, rental.worlds[0])
-    return room_range(engine) if engine else exact(0)
 
 
 def engine_on(
@@ -124,19 +119,40 @@ def engine_on(
     usable, known = rental.device.usable_bytes, workload.model.dimensioned
     if job is None or form is None or usable is None or not known:
         return None
-    room = cache_room(workload, Plan(tp=layout.tensor, pp=layout.stages), usable)
+    plan = Plan(tp=layout.tensor, pp=layout.stages)
+    room = cache_room(workload, plan, usable)
     if room is None or room.typical <= 0:
         return None
-    if not workload.model.experts:
-        form = replace(form, experts_only=False)
-    one = (workload.model, job, form, workload.weights_format)
-    return EngineModel(*one, layout, rental.device, links, room)
+    load = _load(workload, plan)
+    if load is None:
+        return None
+    return EngineModel(
+        job=job,
+        load=load,
+        layers=workload.model.layers,
+        hidden=workload.model.hidden,
+        weights_format=workload.weights_format,
+        unpacked=is_unpacked(form, workload.weights_format),
+        layout=layout,
+        device=rental.device,
+        links=links,
+        cache_room=room,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _load(workload: Workload, plan: Plan) -> EngineLoad | None:
+    form = weight_format(workload.weights_format)
+    if workload.serving is None or form is None:
+        return None
+    return load_of(workload.model, workload.serving, form, plan)
 
 
 FRACTION_OF_FREE = frozenset({"tensorrt-llm"})
 """Engines whose memory fraction counts what the weights leave, not the whole GPU."""
 
 
+@lru_cache(maxsize=4096)
 def cache_room(workload: Workload, plan: Plan, usable: int) -> Range | None:
     """Bytes per GPU left for the cache, from the memory budget. Never below one byte at an end."""
     memory = budget(workload, plan)

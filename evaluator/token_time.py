@@ -11,102 +11,26 @@ from dataclasses import dataclass
 from evaluator.calibration import constants, figure
 from evaluator.collectives import Operation
 from evaluator.devices import Device
+from evaluator.engines import MOST_SEQUENCES, EngineModel
 from evaluator.estimates import Result, Setting
-from evaluator.flops import work_of
-from evaluator.formats import WeightFormat
 from evaluator.jobs import ServingJob
-from evaluator.kv_cache import sequence_bytes
-from evaluator.layouts import Layout, Links
 from evaluator.link_costs import NVLINKS, Group, seconds
-from evaluator.parameters import Module
-from evaluator.partition import parts_of, rank_classes
-from evaluator.plans import Plan
 from evaluator.ranges import Range
-from evaluator.shapes import ModelShape
 from evaluator.units import KIB
-from evaluator.weights import weights_on
 
 ACTIVATION_BYTES = 2
-MOST_SEQUENCES = 2048
-"""Sequences that an engine runs at once where nothing else limits it (TensorRT-LLM's default)."""
 KERNEL_BYTES = 64 * KIB
 """Engines' own kernels take the same few microseconds on NVLink up to here."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineModel:
-    """One engine of `layout.engine_gpus` GPUs. `cache_room` is bytes per GPU left for the cache."""
-
-    shape: ModelShape
-    job: ServingJob
-    form: WeightFormat
-    weights_format: str
-    layout: Layout
-    device: Device
-    links: Links
-    cache_room: Range
-
-    @property
-    def plan(self) -> Plan:
-        """One engine alone."""
-        return Plan(tp=self.layout.tensor, pp=self.layout.stages)
-
-    @property
-    def small(self) -> bool:
-        """Formats of 4 bits whose scales cost time at small batches."""
-        return self.form.bits.typical < 8 and self.weights_format not in ("nvfp4", "mxfp4")
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What an engine runs at once: `sequences`, each with `context` tokens on average."""
-
-    sequences: float
-    context: float
-
-
-def weight_bytes(model: EngineModel, sequences: float) -> float:
-    """Bytes that one decode step reads on the heaviest GPU; only the experts that are hit."""
-    rank = rank_classes(model.shape, model.plan)[0]
-    whole = weights_on(model.shape, model.form, model.plan, rank).typical
-    looked_up = _embedding_bytes(model)
-    experts = model.shape.experts
-    if experts is None:
-        return max(whole - looked_up, whole / 2)
-    missed = float((1 - experts.active / experts.count) ** sequences)
-    return (whole - looked_up) * (1 - _expert_share(model) * missed)
-
-
-def _embedding_bytes(model: EngineModel) -> float:
-    """An untied embedding is looked up, not read."""
-    tied = model.shape.tied
-    return 0.0 if tied else model.shape.vocab * model.shape.hidden * 2 / model.layout.tensor
-
-
-def _expert_share(model: EngineModel) -> float:
-    rank = rank_classes(model.shape, model.plan)[0]
-    held = [(one.part.module, one.part.params * one.count) for one in parts_of(model.shape, rank)]
-    whole = sum(params for _, params in held)
-    routed = sum(params for module, params in held if module is Module.EXPERT)
-    return routed / whole if whole else 0.0
-
-
-def cache_bytes(model: EngineModel, tokens: float) -> float:
-    """Cache of one sequence on one GPU."""
-    rank = rank_classes(model.shape, model.plan)[0]
-    return sequence_bytes(model.shape, model.job, model.plan, rank, max(1, round(tokens)))
-
-
-def prefill_seconds(model: EngineModel, setting: Setting, tokens: float) -> dict[str, float]:
+def prefill_seconds(model: EngineModel, setting: Setting) -> dict[str, float]:
     """One prompt through every stage; attention is causal."""
-    work = work_of(model.shape, round(tokens))
-    if work is None:
-        raise ValueError("a model of unknown size has no time")
+    tokens, work = model.job.input_tokens, model.load.prefill
     name, peak = model.device.rate(model.weights_format)
     speed = setting.take("prefill efficiency", _share(model.device, "prefill", name))
-    split = model.layout.tensor
-    computed = work.matrices * tokens / (peak * speed * split)
-    scored = work.attention * tokens / (model.device.half_flops * speed * split)
+    split = model.layout.tensor * speed
+    computed = work.matrices * tokens / (peak * split)
+    scored = work.attention * tokens / (model.device.half_flops * split)
     exchange = _exchange(model, setting, tokens)
     return {"prefill": computed + scored, "prefill exchange": exchange}
 
@@ -119,17 +43,17 @@ def _share(device: Device, family: str, name: str) -> Range:
     return figure(f"serving.{family}")
 
 
-def decode_terms(model: EngineModel, setting: Setting, load: Load) -> dict[str, float]:
+def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict[str, float]:
     """One token for every running sequence. Each stage handles its share of the sequences.
 
     Matrix products take the longer of reading the weights and multiplying, or a little more where
     both are alike; attention, which reads the cache, comes after them.
     """
     stages = model.layout.stages
-    running = max(1.0, load.sequences / stages)
+    running = max(1.0, sequences / stages)
     reading = setting.take("memory efficiency", _memory_share(model))
     rate = model.device.memory_bytes_per_s * reading
-    weights = weight_bytes(model, running) / rate
+    weights = model.weights_read(running) / rate
     arithmetic = _decode_arithmetic(model, setting, running)
     sharp = setting.take("how far reading and arithmetic overlap", figure("serving.overlap"))
     name = "reading weights" if weights >= arithmetic else "decode arithmetic"
@@ -137,9 +61,9 @@ def decode_terms(model: EngineModel, setting: Setting, load: Load) -> dict[str, 
     each = setting.take("host time per sequence", figure("serving.host_per_sequence"))
     return {
         name: (weights**sharp + arithmetic**sharp) ** (1 / sharp) * stages,
-        "reading the cache": running * cache_bytes(model, load.context) / rate * stages,
+        "reading the cache": running * model.load.cache_bytes / rate * stages,
         "exchange": _exchange(model, setting, running),
-        "host": host * (1 + HOST_PER_STAGE * (stages - 1)) + each * load.sequences,
+        "host": host * (1 + HOST_PER_STAGE * (stages - 1)) + each * sequences,
     }
 
 
@@ -148,28 +72,25 @@ HOST_PER_STAGE = 0.25
 
 
 def _memory_share(model: EngineModel) -> Range:
-    if model.small:
+    if model.unpacked:
         return figure("serving.memory_small_formats")
     return _share(model.device, "memory", "")
 
 
 def _decode_arithmetic(model: EngineModel, setting: Setting, running: float) -> float:
-    work = work_of(model.shape, 1)
-    if work is None:
-        return 0.0
     name, peak = model.device.rate(model.weights_format)
     speed = setting.take("decode efficiency", _share(model.device, "decode", name))
     split = model.layout.tensor * model.layout.stages
-    return work.matrices * running / (peak * speed * split)
+    return model.load.decode.matrices * running / (peak * speed * split)
 
 
 def _exchange(model: EngineModel, setting: Setting, tokens: float) -> float:
     """Two all-reduces in every layer, and one hop between stages."""
-    layout, size = model.layout, tokens * model.shape.hidden * ACTIVATION_BYTES
+    layout, size = model.layout, tokens * model.hidden * ACTIVATION_BYTES
     spent = 0.0
     if layout.tensor > 1:
         group = Group(layout.tensor, 1, model.links.wire)
-        calls = 2 * model.shape.layers
+        calls = 2 * model.layers
         spent += calls * setting.take("link", _engine_all_reduce(group, size))
     if layout.stages > 1:
         nodes = 2 if layout.nodes > 1 and model.links.fabric else 1
@@ -195,16 +116,11 @@ def _engine_all_reduce(group: Group, size: float) -> Range:
     return Range(*ends)
 
 
-RESERVES_WHOLE = frozenset({"tensorrt-llm"})
-"""Engines that admit a request only when its whole length fits; others admit and evict."""
-
-
 def room_for(model: EngineModel, setting: Setting) -> float:
     """Sequences that the cache holds at once; 0 where the weights leave no room."""
-    room, job = setting.take("memory left for the cache", model.cache_room), model.job
-    whole = job.engine in RESERVES_WHOLE
-    one = cache_bytes(model, job.input_tokens + job.output_tokens / (1 if whole else 2))
+    room = setting.take("memory left for the cache", model.cache_room)
     most = model.job.max_num_seqs or MOST_SEQUENCES
+    one = model.load.admitted_bytes
     return max(0.0, min(most, room / one if one else most))
 
 
@@ -226,11 +142,10 @@ class Offline:
     def __call__(self, setting: Setting) -> Result:
         model, job = self.model, self.model.job
         output = max(1, job.output_tokens)
-        context = job.input_tokens + output / 2
         running = max(1.0, room_for(model, setting))
-        prefill = prefill_seconds(model, setting, job.input_tokens)
+        prefill = prefill_seconds(model, setting)
         spent = {name: value * _prefill_share(model) for name, value in prefill.items()}
-        decode = decode_terms(model, setting, Load(running, context))
+        decode = decode_terms(model, setting, running)
         for name, value in decode.items():
             spent[name] = spent.get(name, 0.0) + value * output / running
         queued = setting.take("requests queued", figure("serving.queued"))
@@ -257,12 +172,11 @@ class Interactive:
     def __call__(self, setting: Setting) -> Result:
         model, job = self.model, self.model.job
         output = max(1, job.output_tokens)
-        context = job.input_tokens + output / 2
         slots = max(1.0, room_for(model, setting))
         running = min(self.users, slots)
-        prefill = sum(prefill_seconds(model, setting, job.input_tokens).values())
+        prefill = sum(prefill_seconds(model, setting).values())
         overhead = _handling(job, setting)
-        decode = decode_terms(model, setting, Load(running, context))
+        decode = decode_terms(model, setting, running)
         step = sum(decode.values())
         tpot = step + prefill * _prefill_share(model) * max(0.0, running - 1) / output
         alone = prefill + overhead + step

@@ -169,11 +169,15 @@ def count_groups(judged: Sequence[Judged]) -> dict[str, int]:
     """Curves of three and more cases, and those where our pick per GPU is near the best one."""
     groups: dict[str, list[Judged]] = defaultdict(list)
     for one in judged:
-        if one.case.group and one.case.kind in ("train", "serve"):
-            if one.case.metric not in LATENCIES:
-                groups[one.case.group].append(one)
+        if _ranked(one.case):
+            groups[one.case.group].append(one)
     large = [group for group in groups.values() if len(group) >= SMALLEST_GROUP]
     return {"groups": len(large), "right": sum(map(_picks_well, large))}
+
+
+def _ranked(case: Case) -> bool:
+    """Whether a case stands in a curve of rates."""
+    return bool(case.group) and case.kind in ("train", "serve") and case.metric not in LATENCIES
 
 
 def _picks_well(group: Sequence[Judged]) -> bool:

@@ -222,7 +222,13 @@ def workload_of(case: Case) -> Workload:
         name=case.id,
         task=Task.SERVE if serving else Task.TRAIN,
         model=shape_of(case),
-        weights_format=weights_format_of(case) if serving else "bf16",
+        weights_format=_loaded_format(case) if serving else "bf16",
         serving=serving_of(case) if serving else None,
         training=None if serving else training_of(case),
     )
+
+
+def _loaded_format(case: Case) -> str:
+    """MXFP4 names experts only; a dense model in 4 bits is taken as one of NVFP4's size."""
+    name = weights_format_of(case)
+    return "nvfp4" if name == "mxfp4" and shape_of(case).experts is None else name
