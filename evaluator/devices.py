@@ -69,3 +69,9 @@ def _peaks(spec: GpuSpec) -> dict[str, float]:
 def _slowest_memory(spec: GpuSpec) -> int | None:
     rates = [card.memory_bytes_per_s for card in specs_of(spec.model) if card.memory_bytes_per_s]
     return min(rates, default=None)
+
+
+def crossover_batch(device: Device, weights_format: str, bytes_per_weight: float) -> float:
+    """Sequences from which a decode step multiplies longer than it reads the weights."""
+    _, peak = device.rate(weights_format)
+    return peak * bytes_per_weight / (2 * device.memory_bytes_per_s)
