@@ -62,16 +62,36 @@ class Estimate:
 
 
 Model = Callable[[Setting], Result]
+Models = Callable[[Setting], Mapping[str, Result]]
+"""A model that gives several figures at once, by name."""
 
 
 def estimate(model: Model, unit: str) -> Estimate:
     """The range of a model's figure over all constants that it asks for."""
+    return estimates(lambda setting: {unit: model(setting)}, {unit: unit})[unit]
+
+
+def estimates(model: Models, units: Mapping[str, str]) -> dict[str, Estimate]:
+    """The ranges of all figures of a model; `units` names the figures and their units."""
     base = Setting()
     typical = model(base)
+    moved = {
+        name: [model(Setting(name, "low")), model(Setting(name, "high"))] for name in base.asked
+    }
+    return {
+        figure: _estimate(typical[figure], _values(moved, figure), unit)
+        for figure, unit in units.items()
+    }
+
+
+def _values(moved: Mapping[str, list[Mapping[str, Result]]], figure: str) -> dict[str, list[float]]:
+    return {name: [end[figure].value for end in ends] for name, ends in moved.items()}
+
+
+def _estimate(typical: Result, moved: Mapping[str, list[float]], unit: str) -> Estimate:
     down = up = 0.0
     widest, factor = "", 1.0
-    for name in base.asked:
-        ends = [model(Setting(name, end)).value for end in ("low", "high")]
+    for name, ends in moved.items():
         low, high = min(*ends, typical.value), max(*ends, typical.value)
         down = hypot(down, log(typical.value / low))
         up = hypot(up, log(high / typical.value))

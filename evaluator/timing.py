@@ -6,13 +6,12 @@ an unknown link it spans all links that the card permits and says `conditional`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from evaluator.calibration import figure
 from evaluator.engines import EngineLoad, EngineModel, is_unpacked, load_of
-from evaluator.estimates import Estimate, Model, estimate, hull
+from evaluator.estimates import Estimate, estimate, estimates, hull
 from evaluator.formats import weight_format
 from evaluator.jobs import Workload
 from evaluator.layouts import Layout, Links, layout_of
@@ -30,6 +29,7 @@ STEP_UNIT, RATE_UNIT, SECOND_UNIT = "s per step", "tokens/s", "s"
 UNKNOWN_LINK = "the link between the GPUs is not known"
 
 
+@lru_cache(maxsize=4096)
 def step_estimate(
     workload: Workload, layout: Layout, rental: Rental, arithmetic: str = "bf16"
 ) -> Estimate | None:
@@ -39,16 +39,16 @@ def step_estimate(
     if job is None or total_params(shape) is None or not (shape.layers and shape.hidden):
         return None
 
-    def model_on(links: Links) -> StepModel:
-        return StepModel(shape, job, layout, rental.device, links, arithmetic)
+    models = (
+        StepModel(shape, job, layout, rental.device, links, arithmetic) for links in rental.worlds
+    )
+    return _span([estimate(model, STEP_UNIT) for model in models])
 
-    return _over_worlds(rental, model_on, STEP_UNIT)
 
-
-def _over_worlds(rental: Rental, model_on: Callable[[Links], Model], unit: str) -> Estimate:
-    found = [estimate(model_on(links), unit) for links in rental.worlds]
-    spans = {(one.value.low, one.value.high) for one in found}
-    return found[0] if len(spans) == 1 else hull(found, UNKNOWN_LINK)
+def _span(found: list[Estimate]) -> Estimate:
+    """One estimate where all worlds agree; else what spans them, and says so."""
+    ends = {(one.value.low, one.value.high) for one in found}
+    return found[0] if len(ends) == 1 else hull(found, UNKNOWN_LINK)
 
 
 def training_rate(
@@ -71,44 +71,50 @@ def inverse(seconds: Range, amount: float) -> Range:
 class ServingTimes:
     """What a user and an owner see at the workload's concurrency.
 
-    `ttft` and `tpot` in seconds, `rate` output tokens/s of all replicas together, `offline` the
-    same with all requests queued at once. `slots` sequences run at once over all replicas.
+    `ttft` and `tpot` in seconds, `rate` output tokens/s of all replicas together, each with the
+    terms of what it measures. `slots` sequences run at once over all replicas.
     """
 
     ttft: Estimate
     tpot: Estimate
     rate: Estimate
-    offline: Estimate
     slots: Range
 
 
+FIGURES = {"ttft": SECOND_UNIT, "tpot": SECOND_UNIT, "rate": RATE_UNIT}
+
+
+@lru_cache(maxsize=4096)
 def serving_times(workload: Workload, layout: Layout, rental: Rental) -> ServingTimes | None:
     """None for a training job, an unknown model or format, or where not even the weights fit."""
     engine = engine_on(workload, layout, rental, rental.worlds[0])
     if engine is None:
         return None
+    users = engine.job.concurrency / layout.replicas
+    worlds = [
+        estimates(Interactive(replace(engine, links=links), users), FIGURES)
+        for links in rental.worlds
+    ]
+    found = {name: _span([world[name] for world in worlds]) for name in FIGURES}
     return ServingTimes(
-        ttft=_serving(engine, rental, "ttft"),
-        tpot=_serving(engine, rental, "tpot"),
-        rate=_times(_serving(engine, rental, "rate"), layout.replicas),
-        offline=_times(_serving(engine, rental, "offline"), layout.replicas),
+        ttft=found["ttft"],
+        tpot=found["tpot"],
+        rate=_times(found["rate"], layout.replicas),
         slots=room_range(engine).scaled(layout.replicas),
     )
 
 
+def offline_rate(workload: Workload, layout: Layout, rental: Rental) -> Estimate | None:
+    """Output tokens/s of all replicas with all requests queued at once. None as `serving_times`."""
+    engine = engine_on(workload, layout, rental, rental.worlds[0])
+    if engine is None:
+        return None
+    models = (Offline(replace(engine, links=links)) for links in rental.worlds)
+    return _times(_span([estimate(model, RATE_UNIT) for model in models]), layout.replicas)
+
+
 def _times(one: Estimate, copies: int) -> Estimate:
     return replace(one, value=one.value.scaled(copies))
-
-
-def _serving(engine: EngineModel, rental: Rental, wanted: str) -> Estimate:
-    users = engine.job.concurrency / engine.layout.replicas
-
-    def model_on(links: Links) -> Model:
-        linked = replace(engine, links=links)
-        return Offline(linked) if wanted == "offline" else Interactive(linked, users, wanted)
-
-    unit = RATE_UNIT if wanted in ("offline", "rate") else SECOND_UNIT
-    return _over_worlds(rental, model_on, unit)
 
 
 def engine_on(

@@ -160,16 +160,15 @@ def _prefill_share(model: EngineModel) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Interactive:
-    """Latency of `users` that ask again at once, shared by all engines.
+    """What `users` of one engine see who ask again at once.
 
-    `figure` is "ttft" or "tpot" (seconds), or "rate" (output tokens/s of one engine).
+    Gives "ttft" and "tpot" in seconds, and "rate" in output tokens/s of the engine.
     """
 
     model: EngineModel
     users: float
-    figure: str
 
-    def __call__(self, setting: Setting) -> Result:
+    def __call__(self, setting: Setting) -> dict[str, Result]:
         model, job = self.model, self.model.job
         output = max(1, job.output_tokens)
         slots = max(1.0, room_for(model, setting))
@@ -184,9 +183,14 @@ class Interactive:
         ahead = _prompts_ahead(setting, prefill * rate / output)
         waiting = max(0.0, self.users - slots) * output / rate
         first = alone + ahead * prefill
-        terms = {**decode, "prefill": prefill, "waiting": waiting}
-        values = {"ttft": waiting + first, "tpot": tpot, "rate": rate}
-        return Result(values[self.figure], terms)
+        others = (tpot - step) + alone / output
+        each = {**decode, "prefill": others}
+        start = {"waiting": waiting, "prefill": prefill, "prompts ahead": ahead * prefill}
+        return {
+            "ttft": Result(waiting + first, {**start, "first token": step, "handling": overhead}),
+            "tpot": Result(tpot, {**decode, "prefill of others": tpot - step}),
+            "rate": Result(rate, each),
+        }
 
 
 WITHOUT_SERVER = frozenset({"gpt-fast"})

@@ -12,7 +12,7 @@ from evaluator.flops import published_flops
 from evaluator.jobs import Recompute, TrainingJob, Workload
 from evaluator.link_costs import busbw_range
 from evaluator.ranges import Range
-from evaluator.timing import serving_times, step_estimate
+from evaluator.timing import offline_rate, serving_times, step_estimate
 from marketplace.accuracy.collective_ranges import OPERATIONS, SWITCH
 from marketplace.accuracy.planner_comparison import compare
 from marketplace.accuracy.summary import KindSummary, Outcome, Summary, figures_of, summarise
@@ -136,15 +136,17 @@ def _words(estimate: Estimate) -> str:
 
 
 def _serving(case: Case) -> tuple[Range, str]:
-    times = serving_times(workload_of(case), layout_of(case), rental_of_case(case))
-    if times is None:
+    offline = bool(case.workload.get("offline")) and case.metric not in LATENCIES
+    setting = (workload_of(case), layout_of(case), rental_of_case(case))
+    times = None if offline else serving_times(*setting)
+    rate = offline_rate(*setting) if offline else times.rate if times else None
+    if rate is None:
         raise NotJudged("it does not fit, or its size is not known")
-    if case.metric in LATENCIES:
+    if times and case.metric in LATENCIES:
         one = times.ttft if case.metric == "ttft_ms" else times.tpot
         return one.value.scaled(1000), _words(one)
     if case.metric != "tokens_per_s" or case.measured.get("tokens") == "input":
         raise NotJudged(f"no estimate for {case.metric}")
-    rate = times.offline if case.workload.get("offline") else times.rate
     shared = case.gpus if case.measured.get("scope") == "per_gpu" else 1
     return rate.value.scaled(1 / shared), _words(rate)
 
