@@ -12,8 +12,9 @@ from evaluator.budgets import FitWord
 from evaluator.economics import Rate, Terms, choose_rate, cost_per_hour, rentals_of
 from evaluator.findings import Code, Finding, Severity, finding
 from evaluator.host import AVAILABILITY, HostItem, failures, offer_items
-from evaluator.jobs import Needs
-from evaluator.machine import Availability
+from evaluator.jobs import Needs, Workload
+from evaluator.machine import Availability, Machine
+from evaluator.outlook import Outlook, Price, outlook_of
 from evaluator.prices import Quote
 from evaluator.topology import LinkWord
 from evaluator.verdict import MachineVerdict, PlanVerdict, Status, status_of
@@ -47,7 +48,8 @@ class Candidate:
 
     `cost_per_hour` is for all rentals, in the currency of `rate.quote`; None when not derivable.
     `alike` are the same provider's offerings of the same configuration at the same prices, in
-    other places. `rank` counts from 0 and is None for candidates that are not ranked.
+    other places. `outlook` is filled for what is shown. `rank` counts from 0 and is None for
+    candidates that are not ranked.
     """
 
     offering: Offering
@@ -60,6 +62,7 @@ class Candidate:
     host: tuple[HostItem, ...] = ()
     findings: tuple[Finding, ...] = ()
     alike: tuple[Offering, ...] = ()
+    outlook: Outlook | None = None
     rank: int | None = None
 
     @property
@@ -151,6 +154,13 @@ def _offered(status: Status, offering: Offering) -> Status:
     """A machine that must be waited for is conditional at best: when it comes is not known."""
     waits = status is Status.READY and offering.availability in WAITING
     return Status.CONDITIONAL if waits else status
+
+
+def with_outlook(candidate: Candidate, workload: Workload, machine: Machine) -> Candidate:
+    """The candidate with its speed, hours and cost. A price that is not ranked makes no cost."""
+    rate, cost = candidate.rate, candidate.cost_per_hour
+    price = Price(cost, rate.quote.unit) if cost and rate.quote and rate.ranked else None
+    return replace(candidate, outlook=outlook_of(workload, candidate.plan.plan, machine, price))
 
 
 def in_wanted_region(offering: Offering, needs: Needs) -> bool:

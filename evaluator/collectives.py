@@ -21,6 +21,9 @@ class Operation(StrEnum):
     ALL_REDUCE = "all-reduce"
     ALL_GATHER = "all-gather"
     REDUCE_SCATTER = "reduce-scatter"
+    ALL_TO_ALL = "all-to-all"
+    BROADCAST = "broadcast"
+    REDUCE = "reduce"
     SEND = "send"
 
 
@@ -40,7 +43,7 @@ BANDWIDTH_ABOVE = 32 * MIB
 
 def bus_factor(operation: Operation, ranks: int) -> Fraction:
     """Bytes that each rank sends per byte of buffer: nccl-tests PERFORMANCE.md."""
-    if operation is Operation.SEND:
+    if operation in (Operation.SEND, Operation.BROADCAST, Operation.REDUCE):
         return Fraction(1)
     share = Fraction(ranks - 1, ranks)
     return 2 * share if operation is Operation.ALL_REDUCE else share

@@ -18,6 +18,7 @@ from evaluator.candidates import (
     unmet_need,
     why_not,
     with_findings,
+    with_outlook,
 )
 from evaluator.economics import Terms, terms_of
 from evaluator.jobs import Workload
@@ -25,7 +26,7 @@ from evaluator.machine import Machine
 from evaluator.verdict import ORDER, MachineVerdict, PlanVerdict, Status, judge_briefly, miss_of
 from evaluator.workbook import Workbook
 
-__all__ = ["Candidate", "Offering", "Shortlist", "rank", "shortlist"]
+__all__ = ["Candidate", "Offering", "Shortlist", "rank", "shortlist", "with_outlooks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,26 @@ def shortlist(
     wanted = dict.fromkeys(offering.configuration for offering in offerings)
     book = Workbook(workload)
     verdicts = {key: judge_briefly(book, machines[key]) for key in wanted}
-    return rank(workload, offerings, verdicts, limit, now)
+    return with_outlooks(rank(workload, offerings, verdicts, limit, now), workload, machines)
+
+
+def with_outlooks(
+    found: Shortlist, workload: Workload, machines: Mapping[str, Machine]
+) -> Shortlist:
+    """Speed, hours and cost of the rows that serve; the rest of a catalog is never timed.
+
+    A row whose machine is not given stays without.
+    """
+
+    def seen(rows: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        return tuple(
+            with_outlook(row, workload, machine)
+            if row.status.serves and (machine := machines.get(row.offering.configuration))
+            else row
+            for row in rows
+        )
+
+    return replace(found, rows=seen(found.rows), unranked=seen(found.unranked))
 
 
 def rank(

@@ -14,6 +14,7 @@ from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
 from evaluator.jobs import Workload
+from evaluator.machine import Machine
 from evaluator.reports import (
     UnreadableReport,
     condense,
@@ -21,7 +22,7 @@ from evaluator.reports import (
     from_report,
     to_report,
 )
-from evaluator.shortlist import Shortlist, rank
+from evaluator.shortlist import Shortlist, rank, with_outlooks
 from evaluator.verdict import MachineVerdict, judge, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
@@ -56,7 +57,15 @@ def shortlist_for(
         wanted = wanted.exclude(configuration="")
     offered = offerings(wanted)
     verdicts = _verdicts(workload, {offering.configuration for offering in offered}, keep)
-    return rank(workload, offered, verdicts, limit, timezone.now())
+    found = rank(workload, offered, verdicts, limit, timezone.now())
+    return with_outlooks(found, workload, _machines_of(found))
+
+
+def _machines_of(found: Shortlist) -> dict[str, Machine]:
+    """The machines of the rows that serve, by configuration."""
+    rows = (row for row in (*found.rows, *found.unranked) if row.status.serves)
+    shown = {row.offering.configuration for row in rows}
+    return {one.configuration: machine_of(one) for one in _one_listing_each(shown)}
 
 
 def name_configurations(listings: QuerySet[Listing]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean, median
 from typing import Any
@@ -40,7 +40,8 @@ class KindSummary:
 class Summary:
     """`cases` were judged. `not_judged` counts the others by kind: they are never within.
 
-    `unreadable` names lines or files that could not be read.
+    `unreadable` names lines or files that could not be read. `groups` counts curves and those in
+    which our pick is near the best; `cuts` are figures of parts of the cases, `notes` are shown.
     """
 
     kind: str
@@ -50,6 +51,9 @@ class Summary:
     misses: tuple[Miss, ...] = ()
     not_judged: dict[str, int] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
+    groups: Mapping[str, int] | None = None
+    cuts: Mapping[str, KindSummary] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def matched(self) -> bool:
@@ -57,8 +61,12 @@ class Summary:
         return bool(self.cases or self.not_judged or self.unreadable)
 
     def as_dict(self) -> dict[str, Any]:
-        """The object that `--json` prints."""
-        return asdict(self)
+        """The object that `--json` prints. What a kind does not have is left out."""
+        shown = asdict(self)
+        for name in ("groups", "cuts", "notes"):
+            if not shown[name]:
+                del shown[name]
+        return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,10 @@ def summarise(
     outcomes: Sequence[Outcome],
     not_judged: Iterable[str] = (),
     unreadable: Iterable[str] = (),
+    *,
+    groups: Mapping[str, int] | None = None,
+    cuts: Mapping[str, KindSummary] | None = None,
+    notes: Iterable[str] = (),
 ) -> Summary:
     """Totals of judged cases; `not_judged` holds the kind of each case that was left out."""
     kinds = sorted({outcome.kind for outcome in outcomes})
@@ -90,14 +102,18 @@ def summarise(
         kind=kind,
         cases=len(outcomes),
         within_tolerance=len(outcomes) - len(misses),
-        by_kind={name: _of_kind([one for one in outcomes if one.kind == name]) for name in kinds},
+        by_kind={name: figures_of([one for one in outcomes if one.kind == name]) for name in kinds},
         misses=tuple(Miss(one.id, one.predicted, one.measured, one.why) for one in misses),
         not_judged=dict(sorted(Counter(not_judged).items())),
         unreadable=tuple(unreadable),
+        groups=groups,
+        cuts=cuts or {},
+        notes=tuple(notes),
     )
 
 
-def _of_kind(outcomes: Sequence[Outcome]) -> KindSummary:
+def figures_of(outcomes: Sequence[Outcome]) -> KindSummary:
+    """The figures of any set of judged cases."""
     numeric = [one for one in outcomes if one.compared and _numeric(one)]
     errors = [(one.predicted - one.measured) / one.measured for one in numeric]
     ranged = [one for one in numeric if one.low is not None and one.high is not None]

@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from evaluator.budgets import Fit
 from evaluator.facts import Grade
+from evaluator.outlook import Outlook, words_of
 from evaluator.ranges import Range
 from evaluator.units import GB, GIB
 from marketplace import pictures
@@ -74,6 +75,12 @@ def gib_span(span: Range | None) -> str:
     if span is None or span.low == span.high:
         return ""
     return f"{span.low / GIB:,.1f}–{span.high / GIB:,.1f} GiB"
+
+
+@register.filter
+def outlook_words(outlook: Outlook, currency: str | None = "") -> str:
+    """Speed, hours and cost of a plan from low to high, in one line."""
+    return words_of(outlook, currency or "")
 
 
 @register.filter

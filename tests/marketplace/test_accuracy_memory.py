@@ -188,7 +188,7 @@ def test_nothing_to_judge_and_nothing_to_read_differ(
 
 def test_a_kind_that_nothing_judges_yet_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="not judged yet") as refused:
-        call_command("accuracy", "throughput", str(tmp_path))
+        call_command("accuracy", "topology", str(tmp_path))
     assert refused.value.returncode == 2
 
 

@@ -68,7 +68,7 @@ def test_kept_verdicts_cost_a_fixed_number_of_queries(
     source: Source, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     evaluations.shortlist_for(workload())
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(8):
         evaluations.shortlist_for(workload())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ def _report(summary: Summary, path: Path) -> list[str]:
     """The request, a line for each kind, each miss, and how much was not judged."""
     head = f"{summary.kind} cases of {path}"
     rows = [_row(name, figures) for name, figures in summary.by_kind.items()]
-    titles = f"{'kind':20}{'within':>10}{'median |err|':>14}{'bias':>9}{'worst':>9}{'inside':>8}"
+    titles = f"{'kind':28}{'within':>10}{'median |err|':>14}{'bias':>9}{'worst':>9}{'inside':>8}"
+    titles += f"{'width':>8}"
     misses = [
         f"misses  {miss.id}: predicted {miss.predicted}, measured {miss.measured}: {miss.why}"
         for miss in summary.misses
@@ -61,9 +63,16 @@ def _report(summary: Summary, path: Path) -> list[str]:
         f"not judged  {count} of kind {name}: outside what is modelled, never counted as within"
         for name, count in summary.not_judged.items()
     ]
+    cuts = [_row(name, figures) for name, figures in summary.cuts.items()]
+    groups = [_group_words(summary.groups)] if summary.groups else []
     shown, hidden = summary.cases, sum(summary.not_judged.values())
     end = f"{summary.within_tolerance} of {shown} within tolerance; {hidden} not judged."
-    return [head, titles, *rows, *misses, *left_out, end]
+    return [head, titles, *rows, *cuts, *misses, *left_out, *groups, *summary.notes, end]
+
+
+def _group_words(groups: Mapping[str, int]) -> str:
+    whole, right = groups["groups"], groups["right"]
+    return f"groups  {right} of {whole}: our pick is within 10 % of the best measured one"
 
 
 def _row(name: str, figures: KindSummary) -> str:
@@ -71,7 +80,9 @@ def _row(name: str, figures: KindSummary) -> str:
     errors = (figures.median_abs_rel_err, figures.bias, figures.worst)
     texts = [_percent(error, digits=2) for error in errors]
     inside = _percent(figures.inside_range, digits=0)
-    return f"{name:20}{within:>10}{texts[0]:>14}{texts[1]:>9}{texts[2]:>9}{inside:>8}"
+    width = "-" if figures.median_width is None else f"{figures.median_width:.2f}"
+    head = f"{name:28}{within:>10}{texts[0]:>14}{texts[1]:>9}{texts[2]:>9}{inside:>8}"
+    return f"{head}{width:>8}"
 
 
 def _percent(share: float | None, digits: int) -> str:

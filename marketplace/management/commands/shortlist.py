@@ -17,6 +17,7 @@ from evaluator.candidates import Candidate, age_words
 from evaluator.fields import InvalidWorkload
 from evaluator.findings import Severity
 from evaluator.jobs import Workload
+from evaluator.outlook import Outlook, words_of
 from evaluator.prices import Basis
 from evaluator.shortlist import Shortlist
 from evaluator.units import gib
@@ -32,6 +33,7 @@ HEAD = (
     "plan",
     "memory per GPU, GiB",
     "price",
+    "outlook",
     "age",
     "weakest evidence",
     "rentals",
@@ -104,6 +106,7 @@ def cells(candidate: Candidate, now: datetime) -> list[str]:
         plan_words(candidate),
         memory_words(candidate),
         price_words(candidate),
+        outlook_words(candidate),
         age_of(candidate, now),
         f"{candidate.plan.weakest.fact}: {candidate.plan.weakest.grade.word}",
         f"{candidate.rentals}",
@@ -156,6 +159,16 @@ def amount_words(amount: Decimal) -> str:
     """Two decimals, or four where an amount below 10 needs them: 0.0624, 1,290.00."""
     short = f"{amount:,.2f}"
     return short if amount >= PRECISE_BELOW else f"{amount:.4f}".removesuffix("00")
+
+
+def outlook_words(candidate: Candidate) -> str:
+    """Speed, hours and cost from low to high, with what decides them where it is not known."""
+    found, quote = candidate.outlook, candidate.rate.quote
+    if found is None:
+        return "not timed"
+    words = words_of(found, (quote.currency or "") if quote else "")
+    missed = f"; misses {', '.join(found.missed)}" if found.missed else ""
+    return f"{words}{missed}" + (f"; conditional: {found.widest}" if found.conditional else "")
 
 
 def age_of(candidate: Candidate, now: datetime) -> str:
@@ -293,6 +306,7 @@ def _record(candidate: Candidate, now: datetime) -> dict[str, Any]:
         "currency": quote.currency if quote else None,
         "basis": quote.basis if quote else None,
         "purchase": quote.purchase if quote else None,
+        "outlook": _outlook(candidate.outlook),
         "not_ranked_because": candidate.rate.not_ranked_because,
         "seen_at": offering.seen_at.isoformat() if offering.seen_at else None,
         "age": age_of(candidate, now),
@@ -300,6 +314,28 @@ def _record(candidate: Candidate, now: datetime) -> dict[str, Any]:
         "reasons": list(plan.reasons),
         "findings": [one.as_dict() | {"sentence": one.sentence} for one in candidate.findings],
     }
+
+
+def _outlook(found: Outlook | None) -> dict[str, Any] | None:
+    """Low, typical, high: tokens/s, seconds, hours, money; and what decides them."""
+    if found is None:
+        return None
+    ranges = {name: getattr(found, name) for name in ("rate", "ttft", "tpot", "hours")}
+    money = {name: getattr(found, name) for name in ("cost", "per_million")}
+    deadline = found.deadline
+    return {
+        **{name: value and list(_ends(value)) for name, value in ranges.items()},
+        **{name: value and list(map(_decimal, _ends(value))) for name, value in money.items()},
+        "deadline": deadline and {"word": deadline.word, "slack_hours": deadline.slack_hours},
+        "missed_targets": list(found.missed),
+        "dominating": found.dominating,
+        "widest": found.widest,
+        "conditional": found.conditional,
+    }
+
+
+def _ends(value: Any) -> tuple[Any, Any, Any]:
+    return value.low, value.typical, value.high
 
 
 def _decimal(amount: Decimal | None) -> str | None:

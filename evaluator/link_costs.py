@@ -1,0 +1,285 @@
+"""What a collective costs on a link: by class, generation, group size and message size.
+
+T = latency + factor x S / bandwidth (nccl-tests PERFORMANCE.md). Latency rises where the protocol
+changes, between 1 and 16 MiB. Bytes/s count one direction and one GPU.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import log2
+
+from evaluator.calibration import figure
+from evaluator.collectives import Operation, bus_factor
+from evaluator.gpus import GpuSpec
+from evaluator.machine import LinkClass
+from evaluator.ranges import Range, exact
+from evaluator.units import GB, KIB, MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A link inside one machine. `line_bytes_per_s` is its line rate per GPU.
+
+    `switch_from` is the group size from which the switch adds up all-reduces (NVLS); None is never.
+    `between_pairs` is the line rate of the slot that joins pairs of GPUs, 0 where all are joined.
+    `benchmarked` is the bus bandwidth that a large all-reduce showed on this machine, 0 for none.
+    """
+
+    kind: LinkClass
+    line_bytes_per_s: float
+    switch_from: int | None = None
+    between_pairs: float = 0.0
+    benchmarked: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """A network between machines. `card_bytes_per_s` is the line rate per GPU."""
+
+    card_bytes_per_s: float
+    tcp: bool = False
+
+
+NVLINKS = (LinkClass.NVSWITCH, LinkClass.NVLINK, LinkClass.NVLINK_PAIRS, LinkClass.NVLINK_BRIDGE)
+PAIRED = (LinkClass.NVLINK_PAIRS, LinkClass.NVLINK_BRIDGE)
+PCIES = (LinkClass.PCIE_P2P, LinkClass.PCIE, LinkClass.P2P_DISABLED)
+LINK_RATE = {1: 20 * GB, 2: 25 * GB, 3: 25 * GB, 4: 25 * GB, 5: 50 * GB}
+"""One direction of one NVLink, by generation (vendor documents)."""
+SWITCH_ADDS_FROM = {4: 5, 5: 6}
+"""Group size from which NCCL lets the switch add, by NVLink generation (ml-engineering)."""
+LANE_BYTES_PER_S = {3: 0.985 * GB, 4: 1.97 * GB, 5: 3.94 * GB, 6: 7.56 * GB}
+PEERS_OF_A_FULL_MESH = 7
+
+
+def wire_of(
+    kind: LinkClass, spec: GpuSpec, links: int | None = None, pcie_generation: int | None = None
+) -> Wire | None:
+    """The wire that a class of link means on a card, given that the machine has that link.
+
+    `links` is the number of NVLinks per GPU where a driver prints it. None where the card's own
+    rate for the class is not published.
+    """
+    slot = _slot_rate(spec, pcie_generation)
+    if kind in PCIES:
+        return Wire(kind, slot) if slot else None
+    for permitted in spec.permits:
+        if permitted.bytes_per_s is None:
+            continue
+        if kind is LinkClass.XGMI and permitted.kind.startswith("infinity"):
+            return Wire(kind, permitted.bytes_per_s / PEERS_OF_A_FULL_MESH)
+        if kind in NVLINKS and permitted.kind.startswith("nvlink"):
+            return _nvlink(kind, permitted.generation, permitted.bytes_per_s, links, slot)
+    return None
+
+
+def _nvlink(
+    kind: LinkClass, generation: int | None, published: int, links: int | None, slot: float
+) -> Wire:
+    one = LINK_RATE.get(generation or 0)
+    line = min(published, links * one) if links and one else published
+    adds = SWITCH_ADDS_FROM.get(generation or 0) if kind is LinkClass.NVSWITCH else None
+    return Wire(kind, line, adds, slot if kind in PAIRED else 0.0)
+
+
+def _slot_rate(spec: GpuSpec, generation: int | None) -> float:
+    if generation in LANE_BYTES_PER_S:
+        return LANE_BYTES_PER_S[generation or 0] * (spec.pcie_lanes or 16)
+    return float(spec.pcie_bytes_per_s or 0)
+
+
+INFINIBAND = {"qdr": 5, "fdr": 7, "edr": 12.5, "hdr": 25, "ndr": 50, "xdr": 100}
+"""GB/s of one port, by speed name."""
+GIGABITS = re.compile(r"(?:(\d{1,3})\s*[x×]\s*)?(\d{1,4})\s*(?:G(?:b/s|bps|bit/s|bE|igE)?)\b", re.I)
+WORDED = re.compile(r"(?:roce|rdma|tcp|efa|ethernet|ib)[_ -](\d{2,4})\b", re.I)
+PORTS = re.compile(r"(?:(\d{1,2})\s*[x×]\s*)?\b(?:ib_)?(qdr|fdr|edr|hdr|ndr|xdr)\d*\b", re.I)
+TCP = re.compile(r"\btcp|ethernet|gbe\b|gige\b|socket", re.I)
+RDMA = re.compile(r"roce|rdma|infiniband|\bib\b|efa|gpudirect", re.I)
+MOST_OF_ONE_CARD = 800
+"""Gb/s; a larger figure is the sum over a machine."""
+EFA_GENERATION_2 = 400
+
+
+def fabric_of(words: str, gpus_per_machine: int) -> Fabric | None:
+    """The network that words such as "ib_ndr", "EFA 3200 Gb/s" or "4x200 Gb/s" name.
+
+    A bare speed name means one port for each GPU, a count or a sum is divided among the GPUs of a
+    machine. None where the words hold no rate.
+    """
+    tcp = bool(TCP.search(words)) and not RDMA.search(words)
+    port = PORTS.search(words)
+    if port:
+        rate = INFINIBAND[port[2].lower()] * GB
+        return Fabric(rate * int(port[1]) / gpus_per_machine if port[1] else rate, tcp)
+    found = GIGABITS.search(words)
+    if found:
+        return Fabric(_shared(found, tcp, gpus_per_machine), tcp)
+    worded = WORDED.search(words)
+    gigabits = int(worded[1]) if worded else EFA_GENERATION_2 if words.lower() == "efa" else None
+    if gigabits is None:
+        return None
+    share = gpus_per_machine if tcp else 1
+    return Fabric(gigabits * GB / 8 / share, tcp)
+
+
+def _shared(found: re.Match[str], tcp: bool, gpus: int) -> float:
+    count, gigabits = int(found[1] or 1), int(found[2])
+    shared = bool(found[1]) or gigabits > MOST_OF_ONE_CARD or tcp
+    return count * gigabits * GB / 8 / (gpus if shared else 1)
+
+
+def bandwidth(wire: Wire, operation: Operation, gpus: int, *, switch: bool | None = None) -> Range:
+    """Bus bandwidth of a large message in a group of `gpus` inside one machine.
+
+    `switch` says whether the switch adds up (NVLS); None leaves it to NCCL's own choice. A
+    benchmark narrows the range of the class, or replaces it where it lies outside.
+    """
+    seen = _by_class(wire, operation, gpus, switch)
+    if not wire.benchmarked:
+        return seen
+    near = BENCHMARK_SPREAD.scaled(wire.benchmarked)
+    low, high = max(near.low, seen.low), min(near.high, seen.high)
+    return Range(low, min(max(wire.benchmarked, low), high), high) if low <= high else near
+
+
+BENCHMARK_SPREAD = Range(0.95, 1.0, 1.05)
+"""How far one run of nccl-tests lies from the next on a quiet machine."""
+
+
+def _by_class(wire: Wire, operation: Operation, gpus: int, switch: bool | None) -> Range:
+    if wire.kind in PCIES:
+        return _pcie(wire.kind, gpus).scaled(wire.line_bytes_per_s)
+    if wire.kind is LinkClass.XGMI:
+        peers = min(gpus - 1, PEERS_OF_A_FULL_MESH)
+        return figure("xgmi.mesh").scaled(wire.line_bytes_per_s * peers)
+    if wire.kind in PAIRED and gpus > 2:
+        return _across_pairs(wire)
+    if operation is Operation.ALL_REDUCE and _adds(wire, gpus, switch):
+        return figure("nvlink.switch_reduce").scaled(wire.line_bytes_per_s * 2 * (gpus - 1) / gpus)
+    return figure("nvlink.pair" if gpus == 2 else "nvlink.ring").scaled(wire.line_bytes_per_s)
+
+
+def _adds(wire: Wire, gpus: int, switch: bool | None) -> bool:
+    by_choice = wire.switch_from is not None and gpus >= wire.switch_from
+    return by_choice if switch is None else switch and wire.switch_from is not None
+
+
+def _pcie(kind: LinkClass, gpus: int) -> Range:
+    if kind is LinkClass.PCIE_P2P:
+        return figure("pcie.pair" if gpus == 2 else "pcie.peer")
+    pair, host = figure("pcie.pair"), figure("pcie.host")
+    return Range(host.low, pair.typical, pair.high) if gpus == 2 else host
+
+
+def _across_pairs(wire: Wire) -> Range:
+    """A ring over several pairs goes through the slots between them; half of its hops are fast."""
+    return figure("pcie.peer").scaled(wire.between_pairs)
+
+
+MIDDLE_BYTES = 512 * KIB
+"""Message size at which half of the change of protocol is paid."""
+MIDDLE_BYTES_OF_NETWORK = 4 * MIB
+WAVES = 15
+"""Steps between machines grow with log2 of their number once NCCL takes trees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`gpus` ranks on `nodes` machines. `wire` None only where every machine holds one rank."""
+
+    gpus: int
+    nodes: int = 1
+    wire: Wire | None = None
+    fabric: Fabric | None = None
+
+    @property
+    def inside(self) -> int:
+        """Ranks of the group within one machine."""
+        return max(1, self.gpus // self.nodes)
+
+
+def seconds(
+    operation: Operation, group: Group, size_bytes: float, *, switch: bool | None = None
+) -> Range:
+    """Time of one collective. `size_bytes` is the buffer in nccl-tests' convention of the op.
+
+    Between machines the lower bound takes the slower of the two levels, the upper their sum.
+    """
+    if group.gpus < 2:
+        return exact(0)
+    parts = []
+    if group.inside > 1 and group.wire:
+        parts.append(_inside(operation, group, group.wire, size_bytes, switch))
+    if group.nodes > 1 and group.fabric:
+        parts.append(_between(operation, group, group.fabric, size_bytes))
+    latency = _latency(operation, group, size_bytes)
+    slowest = [max(getattr(part, end) for part in parts) for end in ("low", "typical", "high")]
+    both = sum(part.high for part in parts)
+    typical = slowest[1] + OVERLAPPED * (sum(part.typical for part in parts) - slowest[1])
+    return latency + Range(slowest[0], typical, both)
+
+
+OVERLAPPED = 0.25
+"""Share of the faster level that shows, typically: 4 machines of B200 took 22 of 16 to 26 ms."""
+
+
+def _inside(
+    operation: Operation, group: Group, wire: Wire, size: float, switch: bool | None
+) -> Range:
+    """A ring over several machines keeps the links inside busy with the ring's own share."""
+    moved = float(bus_factor(operation, group.inside)) * size
+    return _over(moved, bandwidth(wire, operation, group.inside, switch=switch))
+
+
+def _between(operation: Operation, group: Group, fabric: Fabric, size: float) -> Range:
+    """Each GPU of a machine carries its share of the buffer over its own card."""
+    moved = float(bus_factor(operation, group.nodes)) * size / group.inside
+    share = figure("network.ethernet" if fabric.tcp else "network.rate")
+    return _over(moved, share.scaled(fabric.card_bytes_per_s))
+
+
+def _over(moved: float, rate: Range) -> Range:
+    return Range(moved / rate.high, moved / rate.typical, moved / rate.low)
+
+
+def _latency(operation: Operation, group: Group, size: float) -> Range:
+    rounds = 2 if operation is Operation.ALL_REDUCE else 1
+    spent = exact(0)
+    if group.inside > 1 and group.wire:
+        family = "pcie" if group.wire.kind in PCIES else "nvlink"
+        settled = size / (size + MIDDLE_BYTES)
+        spent += _steps(family, rounds * (group.inside - 1), settled)
+    if group.nodes > 1:
+        settled = size / (size + MIDDLE_BYTES_OF_NETWORK)
+        steps = min(group.gpus - 1, WAVES * log2(2 * group.nodes) / 2)
+        spent += _steps("network", rounds * steps, settled)
+    return spent
+
+
+def _steps(family: str, steps: float, settled: float) -> Range:
+    hop, settle = figure(f"{family}.hop"), figure(f"{family}.settle")
+    return figure(f"{family}.base") + (hop + settle.scaled(settled)).scaled(steps)
+
+
+def busbw_range(
+    operation: Operation,
+    wire: Wire | None,
+    gpus: int,
+    nodes: int,
+    fabric: Fabric | None,
+    size_bytes: int,
+    *,
+    switch: bool | None = None,
+) -> Range | None:
+    """Bus bandwidth in bytes/s of a healthy machine, as nccl-tests prints it.
+
+    None where a level of the group has no known link, or where one rank moves nothing.
+    """
+    group = Group(gpus, nodes, wire, fabric)
+    missing = (group.inside > 1 and wire is None) or (nodes > 1 and fabric is None)
+    if gpus < 2 or missing or size_bytes <= 0:
+        return None
+    time = seconds(operation, group, size_bytes, switch=switch)
+    moved = float(bus_factor(operation, gpus)) * size_bytes
+    return Range(moved / time.high, moved / time.typical, moved / time.low)

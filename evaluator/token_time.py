@@ -1,0 +1,214 @@
+"""Seconds of a prefill and of a decode step on one engine, and the rates that follow.
+
+Prefill is bound by arithmetic; a decode step reads the weights once and the cache of all running
+sequences (roofline), then exchanges activations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluator.calibration import constants, figure
+from evaluator.collectives import Operation
+from evaluator.devices import Device
+from evaluator.engines import MOST_SEQUENCES, EngineModel
+from evaluator.estimates import Result, Setting
+from evaluator.jobs import ServingJob
+from evaluator.link_costs import NVLINKS, Group, seconds
+from evaluator.ranges import Range
+from evaluator.units import KIB
+
+ACTIVATION_BYTES = 2
+KERNEL_BYTES = 64 * KIB
+"""Engines' own kernels take the same few microseconds on NVLink up to here."""
+
+
+def prefill_seconds(model: EngineModel, setting: Setting) -> dict[str, float]:
+    """One prompt through every stage; attention is causal."""
+    tokens, work = model.job.input_tokens, model.load.prefill
+    name, peak = model.device.rate(model.weights_format)
+    speed = setting.take("prefill efficiency", _share(model.device, "prefill", name))
+    split = model.layout.tensor * speed
+    computed = work.matrices * tokens / (peak * split)
+    scored = work.attention * tokens / (model.device.half_flops * split)
+    exchange = _exchange(model, setting, tokens)
+    return {"prefill": computed + scored, "prefill exchange": exchange}
+
+
+def _share(device: Device, family: str, name: str) -> Range:
+    """Share of a peak: by format, else by generation, else for all."""
+    for key in (f"serving.{family}_{name}", f"serving.{family}_{device.generation}"):
+        if key in constants():
+            return figure(key)
+    return figure(f"serving.{family}")
+
+
+def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict[str, float]:
+    """One token for every running sequence. Each stage handles its share of the sequences.
+
+    Matrix products take the longer of reading the weights and multiplying, or a little more where
+    both are alike; attention, which reads the cache, comes after them.
+    """
+    stages = model.layout.stages
+    running = max(1.0, sequences / stages)
+    reading = setting.take("memory efficiency", _memory_share(model))
+    rate = model.device.memory_bytes_per_s * reading
+    weights = model.weights_read(running) / rate
+    arithmetic = _decode_arithmetic(model, setting, running)
+    sharp = setting.take("how far reading and arithmetic overlap", figure("serving.overlap"))
+    name = "reading weights" if weights >= arithmetic else "decode arithmetic"
+    host = setting.take("host time", figure("serving.host"))
+    each = setting.take("host time per sequence", figure("serving.host_per_sequence"))
+    return {
+        name: (weights**sharp + arithmetic**sharp) ** (1 / sharp) * stages,
+        "reading the cache": running * model.load.cache_bytes / rate * stages,
+        "exchange": _exchange(model, setting, running),
+        "host": host * (1 + HOST_PER_STAGE * (stages - 1)) + each * sequences,
+    }
+
+
+HOST_PER_STAGE = 0.25
+"""What one more stage adds to the host's work per token, against a single stage."""
+
+
+def _memory_share(model: EngineModel) -> Range:
+    if model.unpacked:
+        return figure("serving.memory_small_formats")
+    return _share(model.device, "memory", "")
+
+
+def _decode_arithmetic(model: EngineModel, setting: Setting, running: float) -> float:
+    name, peak = model.device.rate(model.weights_format)
+    speed = setting.take("decode efficiency", _share(model.device, "decode", name))
+    split = model.layout.tensor * model.layout.stages
+    return model.load.decode.matrices * running / (peak * speed * split)
+
+
+def _exchange(model: EngineModel, setting: Setting, tokens: float) -> float:
+    """Two all-reduces in every layer, and one hop between stages."""
+    layout, size = model.layout, tokens * model.hidden * ACTIVATION_BYTES
+    spent = 0.0
+    if layout.tensor > 1:
+        group = Group(layout.tensor, 1, model.links.wire)
+        calls = 2 * model.layers
+        spent += calls * setting.take("link", _engine_all_reduce(group, size))
+    if layout.stages > 1:
+        nodes = 2 if layout.nodes > 1 and model.links.fabric else 1
+        group = Group(2, nodes, model.links.wire, model.links.fabric)
+        hop = seconds(Operation.SEND, group, size / layout.tensor)
+        spent += layout.stages * setting.take("link", hop)
+    return spent
+
+
+def _engine_all_reduce(group: Group, size: float) -> Range:
+    """Engines use kernels of their own for small messages on NVLink."""
+    usual = seconds(Operation.ALL_REDUCE, group, size)
+    if group.wire is None or group.wire.kind not in NVLINKS:
+        return usual
+    kernel = figure("nvlink.kernel")
+    if size <= KERNEL_BYTES:
+        return kernel
+    share = min(1.0, KERNEL_BYTES / size)
+    ends = (
+        getattr(kernel, end) * share + getattr(usual, end) * (1 - share)
+        for end in ("low", "typical", "high")
+    )
+    return Range(*ends)
+
+
+def room_for(model: EngineModel, setting: Setting) -> float:
+    """Sequences that the cache holds at once; 0 where the weights leave no room."""
+    room = setting.take("memory left for the cache", model.cache_room)
+    most = model.job.max_num_seqs or MOST_SEQUENCES
+    one = model.load.admitted_bytes
+    return max(0.0, min(most, room / one if one else most))
+
+
+def room_range(model: EngineModel) -> Range:
+    """Sequences at once, by the ends of the memory left for the cache."""
+    ends = ("low", "typical", "high")
+    return Range(*(room_for(model, Setting("memory left for the cache", end)) for end in ends))
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """Output tokens/s of one engine with all requests queued at once, prefill included.
+
+    At the end the batch runs empty: half of the last one is idle on average.
+    """
+
+    model: EngineModel
+
+    def __call__(self, setting: Setting) -> Result:
+        model, job = self.model, self.model.job
+        output = max(1, job.output_tokens)
+        running = max(1.0, room_for(model, setting))
+        prefill = prefill_seconds(model, setting)
+        spent = {name: value * _prefill_share(model) for name, value in prefill.items()}
+        decode = decode_terms(model, setting, running)
+        for name, value in decode.items():
+            spent[name] = spent.get(name, 0.0) + value * output / running
+        queued = setting.take("requests queued", figure("serving.queued"))
+        full = queued / (queued + running / 2)
+        return Result(output * full / sum(spent.values()), spent)
+
+
+def _prefill_share(model: EngineModel) -> float:
+    """Stages work on different prompts at once."""
+    return 1 / model.layout.stages
+
+
+@dataclass(frozen=True, slots=True)
+class Interactive:
+    """What `users` of one engine see who ask again at once.
+
+    Gives "ttft" and "tpot" in seconds, and "rate" in output tokens/s of the engine.
+    """
+
+    model: EngineModel
+    users: float
+
+    def __call__(self, setting: Setting) -> dict[str, Result]:
+        model, job = self.model, self.model.job
+        output = max(1, job.output_tokens)
+        slots = max(1.0, room_for(model, setting))
+        running = min(self.users, slots)
+        prefill = sum(prefill_seconds(model, setting).values())
+        overhead = _handling(job, setting)
+        decode = decode_terms(model, setting, running)
+        step = sum(decode.values())
+        tpot = step + prefill * _prefill_share(model) * max(0.0, running - 1) / output
+        alone = prefill + overhead + step
+        rate = running * output / (alone + (output - 1) * tpot)
+        ahead = _prompts_ahead(setting, prefill * rate / output)
+        waiting = max(0.0, self.users - slots) * output / rate
+        first = alone + ahead * prefill
+        others = (tpot - step) + alone / output
+        each = {**decode, "prefill": others}
+        start = {"waiting": waiting, "prefill": prefill, "prompts ahead": ahead * prefill}
+        return {
+            "ttft": Result(waiting + first, {**start, "first token": step, "handling": overhead}),
+            "tpot": Result(tpot, {**decode, "prefill of others": tpot - step}),
+            "rate": Result(rate, each),
+        }
+
+
+WITHOUT_SERVER = frozenset({"gpt-fast"})
+"""Scripts that time the model alone."""
+
+
+def _handling(job: ServingJob, setting: Setting) -> float:
+    if job.engine in WITHOUT_SERVER:
+        return 0.0
+    return setting.take("request handling", figure("serving.request"))
+
+
+def _prompts_ahead(setting: Setting, busy: float) -> float:
+    """Prompts that a new one finds in front of it: the queue of one server with steady service."""
+    factor = setting.take("prompts that arrive together", figure("serving.together"))
+    share = min(busy, MOST_BUSY)
+    return factor * share / (2 * (1 - share))
+
+
+MOST_BUSY = 0.8
+"""Share of the time spent on prompts beyond which the queue is that of the slots."""

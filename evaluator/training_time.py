@@ -1,0 +1,238 @@
+"""Seconds of one optimizer step, term by term.
+
+T = rounds x (compute + exposed tensor, expert and context traffic) x (1 + bubble)
+  + exposed data-parallel traffic + the optimizer's own pass.
+Bubble: (p - 1) / (v m), arXiv 2104.04473 section 2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evaluator.calibration import constants, figure
+from evaluator.collectives import Operation
+from evaluator.devices import Device
+from evaluator.estimates import Result, Setting
+from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, work_of
+from evaluator.jobs import Recompute, TrainingJob
+from evaluator.layouts import Layout, Links, group_of
+from evaluator.link_costs import Group, seconds
+from evaluator.parameters import is_expert_layer, total_params
+from evaluator.ranges import Range, exact
+from evaluator.shapes import ModelShape
+
+ACTIVATION_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class StepModel:
+    """One training step. `arithmetic` is the format of the multiplications, not of the states."""
+
+    shape: ModelShape
+    job: TrainingJob
+    layout: Layout
+    device: Device
+    links: Links
+    arithmetic: str = "bf16"
+
+    @property
+    def rounds(self) -> int:
+        """Micro-batches that one data-parallel rank runs per step."""
+        sequences = self.job.global_batch or self.layout.data * self.job.micro_batch
+        return max(1, sequences // (self.layout.data * self.job.micro_batch))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one step over all ranks."""
+        ranks = self.layout.data * self.job.micro_batch
+        return (self.job.global_batch or ranks) * self.job.seq_len
+
+    @property
+    def round_tokens(self) -> float:
+        """Tokens of one micro-batch on one context rank."""
+        return self.job.micro_batch * self.job.seq_len / self.layout.context
+
+    @property
+    def passes(self) -> int:
+        """Forward passes' worth of work: backward counts two, frozen weights need one of them."""
+        trained = FROZEN if self.job.lora else FORWARD_AND_BACKWARD
+        return trained + (self.job.recompute is Recompute.FULL)
+
+    @property
+    def sharded(self) -> bool:
+        return self.layout.shard > 1
+
+    def __call__(self, setting: Setting) -> Result:
+        terms = step_terms(self, setting)
+        return Result(sum(terms.values()), terms)
+
+
+def step_terms(model: StepModel, setting: Setting) -> dict[str, float]:
+    """Seconds of one step by term; they sum to the step."""
+    computed = compute_seconds(model, setting)
+    exposed = _exposed(model, setting)
+    inside = model.rounds * (sum(computed.values()) + sum(exposed.values()))
+    terms = {name: value * model.rounds for name, value in {**computed, **exposed}.items()}
+    terms["pipeline bubble"] = bubble(model, setting) * inside
+    terms["gradients and parameters"] = _data(model, setting, model.rounds * sum(computed.values()))
+    terms["optimizer"] = _optimizer(model)
+    return {name: value for name, value in terms.items() if value > 0}
+
+
+def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
+    """One micro-batch on one GPU: matrix products, attention, and passes over activations."""
+    work = work_of(model.shape, model.job.seq_len)
+    if work is None:
+        raise ValueError("a model of unknown size has no time")
+    split = model.layout.tensor * model.layout.stages
+    share = model.round_tokens * model.passes / split
+    name, peak = model.device.rate(model.arithmetic)
+    dense = setting.take("matrix efficiency", efficiency(model.device, name, model.sharded))
+    if model.shape.experts:
+        dense *= setting.take("expert matrices", figure("training.experts"))
+    kept = setting.take("attention efficiency", _attention(model.device))
+    touched = setting.take("passes over activations", figure("training.elementwise"))
+    moved = model.shape.layers * model.shape.hidden * touched * share
+    return {
+        "matrix products": work.matrices * share / (peak * dense),
+        "attention": work.attention * share / (model.device.half_flops * kept),
+        "passes over activations": moved / model.device.memory_bytes_per_s,
+    }
+
+
+def efficiency(device: Device, arithmetic: str, sharded: bool) -> Range:
+    """Share of the peak in large matrix products, by generation and format."""
+    family = "sharded" if sharded else "matrix"
+    for name in (
+        f"{family}.{device.generation}_{arithmetic}",
+        f"matrix.{device.generation}_{arithmetic}",
+        f"matrix.any_{arithmetic}",
+    ):
+        if name in constants():
+            return figure(name)
+    return figure("matrix.any_half")
+
+
+def _attention(device: Device) -> Range:
+    own = f"training.attention_{device.generation}"
+    return figure(own if own in constants() else "training.attention")
+
+
+def bubble(model: StepModel, setting: Setting) -> float:
+    """Idle share of a pipeline against the ideal. Virtual stages divide it."""
+    stages, held = model.layout.stages, model.layout.virtual
+    if stages == 1:
+        return 0.0
+    turns = exact(held) if held else figure("training.virtual_stages")
+    return (stages - 1) / (model.rounds * setting.take("virtual stages", turns))
+
+
+def _exposed(model: StepModel, setting: Setting) -> dict[str, float]:
+    return {
+        "tensor parallel exchange": _tensor(model, setting),
+        "expert exchange": _experts(model, setting),
+        "context exchange": _context(model, setting),
+        "pipeline hops": _hops(model, setting),
+    }
+
+
+def _timed(setting: Setting, operation: Operation, group: Group, size: float) -> float:
+    name = "network between machines" if group.nodes > 1 else "link"
+    return setting.take(name, seconds(operation, group, size))
+
+
+def _tensor(model: StepModel, setting: Setting) -> float:
+    """Two all-reduces a layer forward, two backward, two more where the forward is repeated."""
+    layout = model.layout
+    if layout.tensor == 1:
+        return 0.0
+    group = group_of(layout, model.links, layout.tensor, 1)
+    size = model.round_tokens * model.shape.hidden * ACTIVATION_BYTES
+    calls = (4 + 2 * (model.job.recompute is Recompute.FULL)) * model.shape.layers / layout.stages
+    hidden = setting.take("overlap of tensor traffic", figure("training.tensor_overlap"))
+    return calls * _timed(setting, Operation.ALL_REDUCE, group, size) * (1 - hidden)
+
+
+def _experts(model: StepModel, setting: Setting) -> float:
+    """Dispatch and combine, forward and backward, of every token to each of its experts."""
+    layout, experts = model.layout, model.shape.experts
+    if layout.experts == 1 or experts is None:
+        return 0.0
+    group = group_of(layout, model.links, layout.experts, layout.tensor)
+    routed = sum(is_expert_layer(model.shape, index) for index in range(model.shape.layers))
+    size = model.round_tokens * model.shape.hidden * experts.active * ACTIVATION_BYTES
+    calls = 4 * routed / layout.stages
+    hidden = setting.take("overlap of expert traffic", figure("training.expert_overlap"))
+    one = _timed(setting, Operation.ALL_TO_ALL, group, size / layout.tensor)
+    return calls * one * (1 - hidden)
+
+
+def _context(model: StepModel, setting: Setting) -> float:
+    """Keys and values go once around; backward about twice more. Most hides behind attention."""
+    layout, attention = model.layout, model.shape.attention
+    if layout.context == 1:
+        return 0.0
+    group = group_of(layout, model.links, layout.context, layout.tensor)
+    width = 2 * attention.kv_heads * attention.head_dim / layout.tensor
+    size = model.round_tokens * layout.context * width * ACTIVATION_BYTES
+    calls = 3 * model.shape.layers / layout.stages
+    hidden = setting.take("overlap of context traffic", figure("training.context_overlap"))
+    return calls * _timed(setting, Operation.ALL_GATHER, group, size) * (1 - hidden)
+
+
+def _hops(model: StepModel, setting: Setting) -> float:
+    layout = model.layout
+    if layout.stages == 1:
+        return 0.0
+    whole = layout.gpus > layout.gpus // layout.nodes
+    group = Group(2, 2 if whole else 1, model.links.wire, model.links.fabric)
+    size = model.round_tokens * model.shape.hidden * ACTIVATION_BYTES / layout.tensor
+    calls = 2 * (layout.virtual or 1)
+    hidden = setting.take("overlap of pipeline hops", figure("training.hop_overlap"))
+    return calls * _timed(setting, Operation.SEND, group, size) * (1 - hidden)
+
+
+def _data(model: StepModel, setting: Setting, computed: float) -> float:
+    """What compute does not hide of the gradients and, sharded, of the parameters."""
+    layout = model.layout
+    params = total_params(model.shape)
+    if layout.data * layout.context == 1 or params is None:
+        return 0.0
+    local = params / (layout.tensor * layout.stages)
+    spent = _sharded(model, setting, local) if model.sharded else _copies(model, setting, local)
+    known = "overlap of sharded traffic" if model.sharded else "overlap of gradients"
+    constant = "training.shard_overlap" if model.sharded else "training.gradient_overlap"
+    return max(NEVER_HIDDEN * spent, spent - setting.take(known, figure(constant)) * computed)
+
+
+NEVER_HIDDEN = 0.05
+"""The first gather and the last scatter of a step have nothing to hide behind."""
+
+
+def _copies(model: StepModel, setting: Setting, local: float) -> float:
+    trained = 0.01 if model.job.lora else 1.0
+    size = local * trained * model.job.precision.grad_bytes
+    ranks = model.layout.data * model.layout.context
+    group = group_of(model.layout, model.links, ranks, model.layout.tensor)
+    return _timed(setting, Operation.ALL_REDUCE, group, size)
+
+
+def _sharded(model: StepModel, setting: Setting, local: float) -> float:
+    """Two gathers and one scatter per micro-batch, a layer at a time; copies reduce once."""
+    layout, job = model.layout, model.job
+    group = group_of(layout, model.links, layout.shard * layout.context, layout.tensor)
+    layers = max(1.0, model.shape.layers / layout.stages)
+    one = local * job.precision.param_bytes / layers
+    gathers = 2 * model.rounds if job.zero_stage >= 3 else 1
+    scatters = model.rounds if job.zero_stage >= 2 else 1
+    gathered = gathers * layers * _timed(setting, Operation.ALL_GATHER, group, one)
+    return gathered + scatters * layers * _timed(setting, Operation.REDUCE_SCATTER, group, one)
+
+
+def _optimizer(model: StepModel) -> float:
+    """States are read and written once by the ranks that hold them."""
+    params = total_params(model.shape) or active_of(model.shape) or 0
+    held = params / (model.layout.tensor * model.layout.stages * max(1, model.layout.shard))
+    held *= 0.01 if model.job.lora else 1.0
+    return 2 * held * model.job.precision.bytes_per_param / model.device.memory_bytes_per_s

@@ -1,0 +1,107 @@
+"""What a plan promises at a price, in figures and in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from math import ceil
+
+import pytest
+
+from evaluator.facts import UNKNOWN
+from evaluator.jobs import Workload
+from evaluator.outlook import Outlook, Price, outlook_of, words_of
+from evaluator.plans import Plan
+from evaluator.prices import TimeUnit
+from evaluator.spending import InTime
+from tests.evaluator.cards import served, trained
+from tests.evaluator.test_scaling import machine
+
+SWITCHED = machine()
+SHARDED = Plan(dp=8, shard=8)
+TWENTY = Price(Decimal(20))
+
+
+def seen(workload: Workload, plan: Plan, price: Price | None = TWENTY) -> Outlook:
+    found = outlook_of(workload, plan, SWITCHED, price)
+    assert found is not None
+    return found
+
+
+def test_a_training_job_ends_in_hours_for_money_from_low_to_high() -> None:
+    found = seen(trained(tokens_to_train=10**10), SHARDED)
+    assert found.hours is not None
+    assert found.cost is not None
+    assert found.hours.low < found.hours.typical < found.hours.high
+    assert found.cost.typical == 20 * ceil(found.hours.typical)
+    assert found.cost.low < found.cost.high
+
+
+def test_a_deadline_is_judged_by_the_slow_end() -> None:
+    job = trained(tokens_to_train=10**10, deadline_hours=1000.0)
+    found = seen(job, SHARDED).deadline
+    assert found is not None
+    assert found.word is InTime.YES
+    late = seen(trained(tokens_to_train=10**10, deadline_hours=1.0), SHARDED)
+    assert late.late
+
+
+def test_a_job_without_an_end_has_no_hours_but_a_price_per_token() -> None:
+    found = seen(trained(), SHARDED)
+    assert found.hours is None
+    assert found.cost is None
+    assert found.per_million is not None
+
+
+def test_without_a_price_there_is_time_and_no_money() -> None:
+    found = seen(trained(tokens_to_train=10**10), SHARDED, None)
+    assert found.hours is not None
+    assert found.cost is None
+    assert found.per_million is None
+
+
+def test_a_day_is_billed_whole() -> None:
+    found = seen(trained(tokens_to_train=10**8), SHARDED, Price(Decimal(20), TimeUnit.DAY))
+    assert found.cost is not None
+    assert found.cost.low == found.cost.high == Decimal(480)
+
+
+def test_targets_that_the_typical_value_misses_are_named() -> None:
+    strict = served(concurrency=64, ttft_ms=1.0, tpot_ms=10_000.0, tokens_per_s=1e9)
+    missed = seen(strict, Plan(tp=4)).missed
+    assert len(missed) == 2
+    assert missed[0].startswith("time to the first token")
+
+
+def test_an_unknown_link_makes_a_span_that_says_so() -> None:
+    dark = replace(SWITCHED, link=UNKNOWN)
+    found = outlook_of(served(concurrency=16), Plan(tp=4), dark, TWENTY)
+    assert found is not None
+    assert found.conditional
+    assert found.widest == "the link between the GPUs is not known"
+    assert found.rate.low < seen(served(concurrency=16), Plan(tp=4)).rate.low
+
+
+def test_what_dominates_a_rate_is_what_takes_the_time_of_a_request() -> None:
+    """A long prompt with a short answer is prefill; a short prompt is reading weights."""
+    long = seen(served(input_tokens=8000, output_tokens=16, concurrency=1), Plan(tp=4))
+    short = seen(served(input_tokens=16, output_tokens=2000, concurrency=1), Plan(tp=4))
+    assert long.dominating.startswith("prefill")
+    assert short.dominating.startswith("reading weights")
+
+
+def test_a_plan_that_does_not_fit_has_no_outlook() -> None:
+    assert outlook_of(served(form="bf16"), Plan(), SWITCHED, TWENTY) is None
+
+
+@pytest.mark.parametrize(
+    ("workload", "plan", "words"),
+    [
+        (served(concurrency=4), Plan(tp=4), "USD per 1,000,000 tokens"),
+        (trained(tokens_to_train=10**10, deadline_hours=900.0), SHARDED, "USD to finish, in time"),
+    ],
+)
+def test_one_line_says_it_all(workload: Workload, plan: Plan, words: str) -> None:
+    line = words_of(seen(workload, plan), "USD")
+    assert "tokens/s" in line
+    assert words in line
