@@ -3,61 +3,66 @@
 from __future__ import annotations
 
 from evaluator.budgets import Component
-from evaluator.jobs import Recompute, TrainingJob
+from evaluator.jobs import Recompute, Schedule, TrainingJob
 from evaluator.partition import RankClass, layer_groups
 from evaluator.plans import Plan
 from evaluator.ranges import Range, exact, total
 from evaluator.shapes import ModelShape
 
-SPREAD = Range(0.75, 1.0, 1.25)
-"""Eager against compiled kernels move a Llama block by this much (seen, not derived)."""
-NORM_COPIES = 8
-"""Bytes per token and hidden element of fp32 norm copies that some implementations keep."""
+SPREAD = Range(0.92, 1.0, 1.15)
+"""Eager against compiled kernels move a block by this much (seen, not derived)."""
+BACKWARD = Range(1.0, 1.5, 2.5)
+"""A layer in its backward pass: its activations, gradients of about half to all of them, and
+copies in other formats."""
 FROZEN_LOW = 0.6
 """With a frozen base no input has to be kept for a weight gradient that is never computed."""
 GPT_BYTES, GPT_REPLICATED = 34, 10
 """Korthikanti et al. (arXiv 2205.05198), Table 2: bytes per token and hidden element of a GPT
 block without attention scores; 10 of them are on every rank without sequence parallelism."""
-SCORE_BYTES = 5
-"""The same table: 5 a s / h more per hidden element where attention scores are kept."""
+SCORES = Range(2, 5, 5)
+"""The same table: 5 a s / h more per hidden element where attention scores are kept: the softmax
+in 2 bytes, and a dropout with its mask in 3. Gated models are trained without that dropout."""
+GPT_UNMASKED = 31
+"""The 34 bytes of a GPT block without its three dropout masks."""
 
-LOGITS = Range(2, 8, 10)
-"""Bytes per logit: 16-bit alone; with fp32 copy and 16-bit gradient; with fp32 gradient."""
+LOGITS = Range(6, 8, 14)
+"""Bytes per logit: 16-bit and fp32 copy (Megatron); with the 16-bit gradient; an eager fp32 loss,
+whose backward pass holds 16-bit logits and three fp32 copies."""
+GATHERED_SEQUENCE = 4
+"""Bytes per token and hidden element: under sequence parallelism a rank gathers the inputs of
+attention and MLP whole while the layer runs (arXiv 2205.05198, section 4.2.2)."""
 
 
 def layer_bytes_per_token(shape: ModelShape, job: TrainingJob, plan: Plan, routed: bool) -> Range:
     """Kept activations of one layer for one token, nothing computed twice."""
-    if shape.gated:
-        low, typical, high = _gated(shape, plan, job, routed)
-    else:
-        low = typical = high = _plain(shape, plan, job)
-    low, high = low * SPREAD.low, high * SPREAD.high
-    scores = _scores(shape, job, plan)
-    return Range(low * (FROZEN_LOW if job.lora else 1) + scores, typical + scores, high + scores)
+    block = _gated if shape.gated else _plain
+    least, typical = block(shape, plan, job, routed)
+    low = least * SPREAD.low * (FROZEN_LOW if job.lora else 1)
+    return Range(low, typical, typical * SPREAD.high) + _scores(shape, job, plan)
 
 
-def _gated(
-    shape: ModelShape, plan: Plan, job: TrainingJob, routed: bool
-) -> tuple[float, float, float]:
-    """Tensors that a gated block keeps: 12 h + 4 k d + 6 to 8 f bytes, 8 h of it around norms."""
-    keys = 4 * shape.attention.kv_heads * shape.attention.head_dim
+def _gated(shape: ModelShape, plan: Plan, job: TrainingJob, routed: bool) -> tuple[float, float]:
+    """Tensors that a gated block keeps: 8 h around norms, 4 a d + 4 k d, and 6 to 8 f bytes."""
+    attention = shape.attention
+    heads = 4 * (attention.heads + attention.kv_heads) * attention.head_dim
     inner = mlp_width(shape, routed)
-    divided = 4 * shape.hidden + keys
     norms = 8 * shape.hidden / (plan.tp if job.sequence_parallel else 1)
-    low = norms + (divided + 6 * inner) / plan.tp
-    typical = norms + (divided + 8 * inner) / plan.tp
-    return low, typical, typical + NORM_COPIES * shape.hidden / 2 / plan.tp
+    return norms + (heads + 6 * inner) / plan.tp, norms + (heads + 8 * inner) / plan.tp
 
 
-def _plain(shape: ModelShape, plan: Plan, job: TrainingJob) -> float:
+def _plain(shape: ModelShape, plan: Plan, job: TrainingJob, routed: bool) -> tuple[float, float]:
+    """A GPT block with its dropout masks, and without."""
     whole = 0 if job.sequence_parallel else GPT_REPLICATED
-    return shape.hidden * (whole + (GPT_BYTES - whole) / plan.tp)
+    typical = shape.hidden * (whole + (GPT_BYTES - whole) / plan.tp)
+    return typical * GPT_UNMASKED / GPT_BYTES, typical
 
 
-def _scores(shape: ModelShape, job: TrainingJob, plan: Plan) -> float:
+def _scores(shape: ModelShape, job: TrainingJob, plan: Plan) -> Range:
     if job.fused_attention or job.recompute is not Recompute.NONE:
-        return 0
-    return SCORE_BYTES * shape.attention.heads * job.seq_len / plan.tp
+        return exact(0)
+    cells = shape.attention.heads * job.seq_len / (plan.tp * plan.cp)
+    usual = SCORES.low if shape.gated else SCORES.typical
+    return Range(SCORES.low, usual, SCORES.high).scaled(cells)
 
 
 def mlp_width(shape: ModelShape, routed: bool) -> int:
@@ -71,28 +76,44 @@ def mlp_width(shape: ModelShape, routed: bool) -> int:
 def micro_batches(job: TrainingJob, plan: Plan) -> int:
     """Micro-batches per step and replica; enough to fill the pipeline where it is not stated."""
     if job.global_batch is None:
-        return plan.pp
+        return 2 * plan.pp if job.schedule is Schedule.ZERO_BUBBLE_2 else plan.pp
     return max(1, -(-job.global_batch // (plan.dp * job.micro_batch)))
 
 
-def in_flight(job: TrainingJob, plan: Plan, rank: RankClass) -> int:
-    """Micro-batches whose activations a stage holds under 1F1B (arXiv 2205.05198, 4.2.3)."""
-    return min(micro_batches(job, plan), plan.pp - rank.stage)
+def in_flight(job: TrainingJob, plan: Plan, rank: RankClass) -> float:
+    """Micro-batches whose activations a stage holds; interleaved stages hold parts of them.
+
+    1F1B and interleaved after arXiv 2104.04473, section 2.2, where the first stage holds
+    p + (p - 1) / v; zero bubble after arXiv 2401.10241; GPipe holds all.
+    """
+    most, behind = micro_batches(job, plan), plan.pp - rank.stage
+    if job.schedule is Schedule.GPIPE:
+        return most
+    if job.schedule is Schedule.ZERO_BUBBLE_2:
+        return min(most, 2 * behind)
+    chunks = 2 * (behind - 1) + (plan.virtual - 1) * plan.pp + 1
+    return min(most, behind if plan.virtual == 1 else chunks / plan.virtual)
+
+
+def tokens_per_rank(job: TrainingJob, plan: Plan) -> int:
+    """Tokens of one micro-batch on one GPU: context parallel ranks share the sequence."""
+    return job.micro_batch * -(-job.seq_len // plan.cp)
 
 
 def activations_component(
     shape: ModelShape, job: TrainingJob, plan: Plan, rank: RankClass
 ) -> Component:
-    tokens = job.micro_batch * job.seq_len
-    held = in_flight(job, plan, rank)
+    tokens, held = tokens_per_rank(job, plan), in_flight(job, plan, rank)
     layers = [
         (layer_bytes_per_token(shape, job, plan, group.routed), group.count)
         for group in layer_groups(shape, rank)
     ]
     each = total(layer.scaled(count) for layer, count in layers)
-    if job.recompute is Recompute.FULL:
-        alive = max((layer for layer, _ in layers), key=lambda one: one.typical, default=exact(0))
-        size = (_inputs(shape, job, plan, rank.layers * held) + alive).scaled(tokens)
+    if job.recompute.whole_layers:
+        waiting = 2 if job.recompute is Recompute.OFFLOAD else rank.layers * held
+        size = (_inputs(shape, job, plan, waiting) + _alive(shape, job, plan, layers)).scaled(
+            tokens
+        )
     else:
         size = each.scaled(tokens * held)
     return Component(
@@ -102,7 +123,7 @@ def activations_component(
         inputs=(
             ("tokens per micro-batch", f"{tokens:,}"),
             ("layers on this rank", str(rank.layers)),
-            ("micro-batches in flight", str(held)),
+            ("micro-batches in flight", f"{held:g}"),
             ("bytes per token and layer", f"{each.typical / max(1, rank.layers):,.0f}"),
             ("recompute", job.recompute.value),
         ),
@@ -110,31 +131,45 @@ def activations_component(
     )
 
 
-def _inputs(shape: ModelShape, job: TrainingJob, plan: Plan, layers: int) -> Range:
+def _alive(
+    shape: ModelShape, job: TrainingJob, plan: Plan, layers: list[tuple[Range, int]]
+) -> Range:
+    """The layer that is computed again and differentiated, with the inputs it gathers."""
+    layer = max((one for one, _ in layers), key=lambda one: one.typical, default=exact(0))
+    gathers = plan.tp > 1 and job.sequence_parallel
+    whole = GATHERED_SEQUENCE * shape.hidden * gathers
+    grown = Range(*(getattr(layer, end) * getattr(BACKWARD, end) for end in ENDS))
+    return grown + Range(0, whole, whole)
+
+
+ENDS = ("low", "typical", "high")
+
+
+def _inputs(shape: ModelShape, job: TrainingJob, plan: Plan, layers: float) -> Range:
     """What full recomputation keeps of each layer for one token: its input in 16 bits."""
     share = plan.tp if job.sequence_parallel else 1
-    inputs = 2 * shape.hidden * layers
-    return Range(inputs / plan.tp, inputs / share, inputs)
+    inputs = 2 * shape.hidden * layers / share
+    return SPREAD.scaled(inputs)
 
 
 def _formula(shape: ModelShape, job: TrainingJob) -> str:
-    if job.recompute is Recompute.FULL:
-        return "tokens x (2 h x layers x micro-batches in flight + one live layer)"
-    block = "12 h + 4 k d + 8 f" if shape.gated else "34 h"
-    scores = "" if job.fused_attention else " + 5 a s"
+    if job.recompute.whole_layers:
+        return "tokens x (2 h x layers x micro-batches in flight + one live layer x 1 to 2.5)"
+    block = "8 h + 4 a d + 4 k d + 8 f" if shape.gated else "34 h"
+    scores = "" if job.fused_attention else " + 2 to 5 a s"
     return f"tokens x layers x micro-batches in flight x ({block}{scores}) / tp"
 
 
 def logits_component(shape: ModelShape, job: TrainingJob, plan: Plan) -> Component:
     """16-bit logits, their fp32 copy and gradient; a chunked loss keeps a fraction of it."""
-    cells = job.micro_batch * job.seq_len * shape.vocab / plan.tp
+    cells = tokens_per_rank(job, plan) * shape.vocab / plan.tp
     size = Range(cells, 2 * cells, 4 * cells) if job.chunked_loss else LOGITS.scaled(cells)
     return Component(
         name="logits",
         bytes=size,
-        formula="tokens x vocabulary / tp x (2 + 4 + 2) bytes; chunked loss 2, fp32 gradient 10",
+        formula="tokens x vocabulary / tp x (2 + 4 + 2) bytes; chunked loss 2, eager fp32 loss 14",
         inputs=(
-            ("tokens per micro-batch", f"{job.micro_batch * job.seq_len:,}"),
+            ("tokens per micro-batch", f"{tokens_per_rank(job, plan):,}"),
             ("vocabulary", f"{shape.vocab:,}"),
             ("tp", str(plan.tp)),
         ),

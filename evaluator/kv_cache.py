@@ -7,13 +7,15 @@ from evaluator.formats import KV_BYTES
 from evaluator.jobs import ServingJob
 from evaluator.partition import RankClass, kv_heads_per_rank
 from evaluator.plans import Plan
-from evaluator.ranges import Range, exact
+from evaluator.ranges import Range
 from evaluator.shapes import Latent, ModelShape
 
 BLOCK_TOKENS = 16
 """Engines hand out the cache in blocks of this many tokens (vLLM's default block size)."""
 PREFILL_CHUNK = 2048
 """Tokens of one prefill step that a window layer holds besides its window, where not stated."""
+LOGGED = Range(0.998, 1.0, 1.005)
+"""Logs print the cache with three digits, and engines round it to whole blocks per layer group."""
 WHOLE_HEAD_SIZES = (64, 128, 256)
 """Engines that store latent attention as full heads pad keys and values to one of these."""
 
@@ -83,7 +85,7 @@ def kv_component(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass
     least = _least_bytes(shape, job, plan, rank)
     return Component(
         name="kv_cache",
-        bytes=_exact_bytes(max(wanted, least)),
+        bytes=_cache_range(job, sequences, max(wanted, least), least),
         formula=_formula(shape, job),
         inputs=(
             ("sequences per replica", str(sequences)),
@@ -104,8 +106,12 @@ def _least_bytes(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass
     return sequence_bytes(shape, job, plan, rank, job.max_model_len)
 
 
-def _exact_bytes(size: float) -> Range:
-    return exact(float(round(size)))
+def _cache_range(job: ServingJob, sequences: int, size: float, least: float) -> Range:
+    """A declared shared prefix is kept once: all requests but one go without it."""
+    spared = [share * (1 - 1 / sequences) for share in job.prefix_share]
+    low, high = (max(least, size * (1 - share)) for share in reversed(spared))
+    ends = (low * LOGGED.low, (low + high) / 2, high * LOGGED.high)
+    return Range(*(float(round(end)) for end in ends))
 
 
 def _formula(shape: ModelShape, job: ServingJob) -> str:

@@ -85,6 +85,16 @@ def head(shape: ModelShape) -> tuple[Part, ...]:
     return (norm, Part(Module.HEAD, matrix + shape.vocab * shape.head_bias))
 
 
+def further_prediction(shape: ModelShape) -> tuple[Part, ...]:
+    """What joins a layer of further prediction to the model: a projection of two states to one
+    and three norms (DeepSeek-V3, arXiv 2412.19437, section 2.2). The layer itself counts apart."""
+    count, hidden = shape.predict_layers, shape.hidden
+    if not count:
+        return ()
+    joined = Part(Module.MLP, 2 * hidden * hidden * count)
+    return (joined, Part(Module.NORM, 3 * hidden * count, Split.NONE))
+
+
 def others(shape: ModelShape) -> int:
     """Parameters that the user counts beyond the text model, such as a vision tower."""
     computed = computed_params(shape)

@@ -12,6 +12,7 @@ from evaluator.parameters import (
     Part,
     Split,
     embedding,
+    further_prediction,
     head,
     is_expert_layer,
     layer_parts,
@@ -90,9 +91,10 @@ def layer_groups(shape: ModelShape, rank: RankClass) -> tuple[LayerGroup, ...]:
     """The layers of a stage, those alike together: a budget needs two or three groups, not 100."""
     kept = _kept_by_layer(shape.kept_16bit)
     everywhere = kept.get(EVERY, frozenset())
+    further = [shape.layers - 1] * shape.predict_layers if rank.has_head else []
     groups = Counter(
         (is_expert_layer(shape, index), everywhere | kept.get(str(index), frozenset()))
-        for index in range(rank.first, rank.first + rank.layers)
+        for index in (*range(rank.first, rank.first + rank.layers), *further)
     )
     return tuple(LayerGroup(routed, count, names) for (routed, names), count in groups.items())
 
@@ -138,24 +140,28 @@ def layer_parts_of(shape: ModelShape, rank: RankClass) -> Iterator[HeldPart]:
 
 
 def parts_of(shape: ModelShape, rank: RankClass) -> Iterator[HeldPart]:
-    """Every part that a stage holds. A tied head is a copy of the embedding on the last stage."""
+    """Every part that a stage holds. A tied head, and layers that predict further, need a copy of
+    the embedding on the last stage."""
     ends = embedding(shape) if rank.has_embedding else ()
     if rank.has_head:
-        ends = (*ends, *head(shape))
-    if shape.tied and rank.has_head and not rank.has_embedding:
+        ends = (*ends, *head(shape), *further_prediction(shape))
+    if (shape.tied or shape.predict_layers) and rank.has_head and not rank.has_embedding:
         ends = (*ends, embedding(shape)[0])
     yield from map(HeldPart, ends)
     yield from layer_parts_of(shape, rank)
 
 
-def local_params(part: Part, shape: ModelShape, tp: int) -> int:
-    """Parameters of a part on one tensor-parallel rank."""
+def local_params(part: Part, shape: ModelShape, plan: Plan) -> int:
+    """Parameters of a part on one GPU. Experts are divided by `ep` where the plan has it."""
+    if part.module is Module.EXPERT and plan.ep > 1 and shape.experts:
+        count = shape.experts.count
+        return -(-part.params * -(-count // plan.ep) // (count * plan.etp))
     if part.split is Split.NONE:
         return part.params
     if part.split is Split.TENSOR:
-        return -(-part.params // tp)
+        return -(-part.params // plan.tp)
     heads = shape.attention.kv_heads
-    return -(-part.params * kv_heads_per_rank(heads, tp) // heads)
+    return -(-part.params * kv_heads_per_rank(heads, plan.tp) // heads)
 
 
 def kv_heads_per_rank(kv_heads: int, tp: int) -> int:
@@ -164,15 +170,22 @@ def kv_heads_per_rank(kv_heads: int, tp: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def params_on(shape: ModelShape, rank: RankClass, tp: int) -> int:
+def params_on(shape: ModelShape, rank: RankClass, plan: Plan) -> int:
     """Parameters on one GPU of a rank class, before sharding over data-parallel ranks."""
-    return sum(local_params(held.part, shape, tp) * held.count for held in parts_of(shape, rank))
+    return sum(local_params(held.part, shape, plan) * held.count for held in parts_of(shape, rank))
 
 
-def largest_layer(shape: ModelShape, rank: RankClass, tp: int) -> int:
-    """Parameters of the largest layer of a stage on one tensor-parallel rank."""
+@lru_cache(maxsize=4096)
+def experts_on(shape: ModelShape, rank: RankClass, plan: Plan) -> int:
+    """How many of `params_on` are those of experts: they may be shared by other ranks."""
+    experts = (held for held in parts_of(shape, rank) if held.part.module is Module.EXPERT)
+    return sum(local_params(held.part, shape, plan) * held.count for held in experts)
+
+
+def largest_layer(shape: ModelShape, rank: RankClass, plan: Plan) -> int:
+    """Parameters of the largest layer of a stage on one GPU."""
     sizes = (
-        sum(local_params(part, shape, tp) for part in layer_parts(shape, group.routed))
+        sum(local_params(part, shape, plan) for part in layer_parts(shape, group.routed))
         for group in layer_groups(shape, rank)
     )
     return max(sizes, default=0)

@@ -51,11 +51,12 @@ def _score(kind: str, path: Path) -> Summary:
 def _report(summary: Summary, path: Path) -> list[str]:
     """The request, a line for each kind, each miss, and how much was not judged."""
     head = f"{summary.kind} cases of {path}"
-    rows = [_row(name, figures) for name, figures in summary.by_kind.items()]
-    titles = f"{'kind':20}{'within':>10}{'median |err|':>14}{'bias':>9}{'worst':>9}{'inside':>8}"
+    rows = [_row(name, one) for name, one in summary.by_kind.items()]
+    figures = f"{'median |err|':>14}{'bias':>9}{'worst':>9}{'inside':>8}{'width':>7}"
+    titles = f"{'kind':20}{'within':>10}{figures}"
     misses = [
         f"misses  {miss.id}: predicted {miss.predicted}, measured {miss.measured}: {miss.why}"
-        for miss in summary.misses
+        for miss in (*summary.misses, *summary.misses_beside)
     ]
     left_out = [
         f"not judged  {count} of kind {name}: outside what is modelled, never counted as within"
@@ -71,7 +72,9 @@ def _row(name: str, figures: KindSummary) -> str:
     errors = (figures.median_abs_rel_err, figures.bias, figures.worst)
     texts = [_percent(error, digits=2) for error in errors]
     inside = _percent(figures.inside_range, digits=0)
-    return f"{name:20}{within:>10}{texts[0]:>14}{texts[1]:>9}{texts[2]:>9}{inside:>8}"
+    width = "-" if figures.median_width is None else f"{figures.median_width:.3f}"
+    numbers = f"{texts[0]:>14}{texts[1]:>9}{texts[2]:>9}{inside:>8}{width:>7}"
+    return f"{name:20}{within:>10}{numbers}"
 
 
 def _percent(share: float | None, digits: int) -> str:
