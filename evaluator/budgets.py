@@ -54,7 +54,7 @@ class Limit:
         return int(usable_bytes * self.share)
 
     def missing(self, usable_bytes: int) -> int:
-        return max(0, round(self.needed.typical) - self.allowed(usable_bytes))
+        return max(0, round(float(self.needed.typical)) - self.allowed(usable_bytes))
 
 
 @dataclass(frozen=True, slots=True)

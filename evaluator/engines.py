@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from math import log2
 
-from evaluator.ranges import Range, exact
+import numpy as np
+
+from evaluator.ranges import Number, Range, choose_range, exact, larger
 from evaluator.units import GIB
 
 Version = tuple[int, ...]
@@ -52,11 +53,11 @@ class Engine:
     sources: str
     growth: Range = GROWTH
 
-    def beside(self, ranks: int) -> Range:
+    def beside(self, ranks: Number) -> Range:
         """Bytes outside the tensor allocator on one of `ranks` GPUs of a replica."""
-        if ranks == 1:
-            return self.alone
-        return self.joined + self.growth.scaled(max(0.0, log2(ranks) - 1))
+        doublings = np.frexp(ranks - 1)[1]
+        grown = self.joined + self.growth.scaled(larger(0, doublings - 1))
+        return choose_range(ranks > 1, grown, self.alone)
 
     @property
     def outside(self) -> tuple[str, ...]:

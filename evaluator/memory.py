@@ -215,7 +215,7 @@ def cache_room(memory: MemoryBudget, rank: RankBudget, usable_bytes: int) -> flo
     for limit in memory.limits(rank):
         taken = limit.needed.typical - rank.without(_but_cache(rank)).typical
         rooms.append(limit.allowed(usable_bytes) - taken)
-    return min(rooms) * _free_share(rank)
+    return float(min(rooms)) * _free_share(rank)
 
 
 def _but_cache(rank: RankBudget) -> set[str]:
@@ -231,7 +231,7 @@ def _free_share(rank: RankBudget) -> float:
     cache, reserve = (rank.component(name) for name in CACHE)
     if cache is None or reserve is None or not cache.bytes.typical:
         return 1.0
-    return cache.bytes.typical / (cache.bytes.typical + reserve.bytes.typical)
+    return float(cache.bytes.typical / (cache.bytes.typical + reserve.bytes.typical))
 
 
 def _sequences(room: float, workload: Workload, plan: Plan, rank: RankClass) -> int:

@@ -20,6 +20,8 @@ class Split(StrEnum):
     """1/t of it."""
     KV_HEADS = "kv_heads"
     """Whole KV heads: at least one, so the share stops falling when t exceeds their number."""
+    EXPERTS = "experts"
+    """Whole experts where the plan divides them, else 1/t of each."""
     NONE = "none"
     """All of it."""
 
@@ -187,6 +189,7 @@ def _experts(shape: ModelShape, experts: Experts) -> tuple[Part, ...]:
         Part(
             Module.EXPERT,
             experts.count * each,
+            Split.EXPERTS,
             active_share=experts.active / experts.count,
             padded_axis=experts.size,
         ),

@@ -8,6 +8,7 @@ from enum import IntEnum
 
 from evaluator.findings import Code, Finding, finding
 from evaluator.jobs import Workload
+from evaluator.ranges import choose, larger
 from evaluator.shapes import ModelShape
 
 
@@ -69,9 +70,8 @@ class Plan:
     @property
     def expert_shard(self) -> int:
         """Ranks that share the states of one expert, where `shard` ranks share all the others."""
-        if self.ep == 1:
-            return self.shard
-        return max(1, self.shard * self.tp // (self.ep * self.etp))
+        shared = larger(1, self.shard * self.tp // (self.ep * self.etp))
+        return choose(self.ep > 1, shared, self.shard)  # type: ignore[no-any-return]
 
     @property
     def kind(self) -> Kind:

@@ -11,8 +11,9 @@ from evaluator.kv_cache import kv_component, sequences_per_replica
 from evaluator.parameters import others
 from evaluator.partition import RankClass
 from evaluator.plans import Plan
-from evaluator.ranges import Range, exact
+from evaluator.ranges import Range, choose_range, exact, larger, largest
 from evaluator.shapes import ModelShape
+from evaluator.sizes import Sizes, sizes_of
 from evaluator.units import GIB
 from evaluator.weights import weights_component
 
@@ -98,32 +99,53 @@ def lora_buffers(
     )
 
 
-def _draft_model(job: ServingJob, plan: Plan) -> Component | None:
+def draft_bytes(job: ServingJob, plan: Plan) -> Range:
     """Divided over the tensor ranks at best, whole on each at worst."""
+    whole = float(job.draft_params * DRAFT_BYTES)
+    return Range(whole / plan.tp, whole / plan.tp, whole * 1.1)
+
+
+def _draft_model(job: ServingJob, plan: Plan) -> Component | None:
     if not job.draft_params:
         return None
-    whole = float(job.draft_params * DRAFT_BYTES)
     return Component(
         name="draft_model",
-        bytes=Range(whole / plan.tp, whole / plan.tp, whole * 1.1),
+        bytes=draft_bytes(job, plan),
         formula="parameters x 2 bytes / tp, at most whole on every rank and a tenth of cache",
         inputs=(("parameters of the draft model", f"{job.draft_params:,}"), ("tp", str(plan.tp))),
         source="a draft of 3.07 GB beside the weights in InferenceX#2128",
     )
 
 
-def _activation_peak(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> Component:
+def peak_bytes(sizes: Sizes, job: ServingJob, plan: Plan, rank: RankClass) -> Range:
     """The larger of one prefill step and the sampler, which only the last stage runs."""
-    sampler = _sampler(shape, job, plan) if rank.has_head else Range(0, 0, 0)
-    prefill = _prefill(shape, job, plan)
-    peak = Range(
-        max(sampler.low, prefill.low) * PEAK_SPREAD.low,
-        max(sampler.typical, prefill.typical),
-        max(sampler.high, prefill.high) * PEAK_SPREAD.high,
-    )
+    sampler = choose_range(rank.has_head, _sampler(sizes, job, plan), exact(0.0))
+    return largest(sampler, _prefill(sizes, job, plan)).times(PEAK_SPREAD)
+
+
+def _sampler(sizes: Sizes, job: ServingJob, plan: Plan) -> Range:
+    """An engine profiles with `max_num_seqs`, whatever is asked of it later."""
+    each = engine_of(job).sampler_bytes * sizes.vocab
+    if job.max_num_seqs is not None:
+        return exact(each * job.max_num_seqs)
+    wanted = sequences_per_replica(job, plan)
+    return Range(each * wanted, each * wanted, each * larger(wanted, LEAST_SEQUENCES_HIGH))
+
+
+def _prefill(sizes: Sizes, job: ServingJob, plan: Plan) -> Range:
+    width = PREFILL_BYTES * (sizes.widest / plan.tp + sizes.hidden)
+    return _step_tokens(job).scaled(width)
+
+
+def _step_tokens(job: ServingJob) -> Range:
+    stated = job.max_num_batched_tokens
+    return exact(stated) if stated else engine_of(job).step_tokens
+
+
+def _activation_peak(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> Component:
     return Component(
         name="activations",
-        bytes=peak,
+        bytes=peak_bytes(sizes_of(shape), job, plan, rank),
         formula="max(6 x step tokens x (inner / tp + hidden), sampler x sequences x vocabulary)",
         inputs=(
             ("step tokens", f"{_step_tokens(job).typical:,.0f}"),
@@ -134,34 +156,6 @@ def _activation_peak(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankC
         ),
         source="two empirical fits to logged profile peaks: llm-d-planner, vllm#10511",
     )
-
-
-def _sampler(shape: ModelShape, job: ServingJob, plan: Plan) -> Range:
-    """An engine profiles with `max_num_seqs`, whatever is asked of it later."""
-    each = engine_of(job).sampler_bytes * shape.vocab
-    if job.max_num_seqs is not None:
-        return exact(each * job.max_num_seqs)
-    wanted = sequences_per_replica(job, plan)
-    return Range(each * wanted, each * wanted, each * max(wanted, LEAST_SEQUENCES_HIGH))
-
-
-def _prefill(shape: ModelShape, job: ServingJob, plan: Plan) -> Range:
-    width = PREFILL_BYTES * (_inner(shape) / plan.tp + shape.hidden)
-    return _step_tokens(job).scaled(width)
-
-
-def _step_tokens(job: ServingJob) -> Range:
-    stated = job.max_num_batched_tokens
-    return exact(stated) if stated else engine_of(job).step_tokens
-
-
-def _inner(shape: ModelShape) -> int:
-    """Inner size of the widest layer as one token sees it."""
-    experts = shape.experts
-    if experts is None:
-        return shape.mlp_size
-    routed = experts.active * experts.size + experts.shared_size
-    return max(routed, shape.mlp_size) if experts.dense_layers else routed
 
 
 def _engine_overhead(runs: Engine, plan: Plan) -> Component:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from evaluator.budgets import Component
 from evaluator.formats import WeightFormat
-from evaluator.parameters import Module, others
-from evaluator.partition import RankClass, local_params, parts_of
+from evaluator.parameters import others
+from evaluator.partition import Piece, RankClass, Rule, Stage, local_params, stage_of
 from evaluator.plans import Plan
-from evaluator.ranges import Range, exact, total
+from evaluator.ranges import Number, Range, choose, choose_range, exact
 from evaluator.shapes import ModelShape
-
-MATRICES = (Module.ATTENTION, Module.MLP, Module.EXPERT)
-"""Modules that a format may quantise; embedding, head, norms and router keep 16 bits."""
 
 EXPERT_PADDING = 256
 """MXFP4 kernels round the inner size of an expert up to this; inferred from two loaded models
@@ -39,24 +36,25 @@ def weights_on(
     """Bytes on one GPU of a rank class. `loaded` False is the checkpoint, without padding."""
     if not shape.computable:
         return _uncovered(shape, form, plan, loaded)
-    sizes: dict[tuple[Module, int, bool], int] = {}
-    for held in parts_of(shape, rank):
-        part = held.part
-        key = (part.module, part.padded_axis, held.kept)
-        sizes[key] = sizes.get(key, 0) + local_params(part, shape, plan) * held.count
-    spread = _spread(form, plan, loaded)
-    text = total(
-        _bits(form, module, axis, kept, loaded).scaled(params / 8)
-        for (module, axis, kept), params in sizes.items()
-    )
-    whole = text + _beyond_text(shape, form, plan, rank)
-    return Range(whole.low * spread.low, whole.typical * spread.typical, whole.high * spread.high)
+    return weights_bytes(stage_of(shape, rank), others(shape), form, plan, loaded=loaded)
+
+
+def weights_bytes(
+    stage: Stage, beyond: Number, form: WeightFormat, plan: Plan, *, loaded: bool = True
+) -> Range:
+    """Bytes on one GPU of a stage; `beyond` are parameters beside the text model."""
+    held = exact(0.0)
+    for piece in stage.pieces:
+        local = local_params(piece, plan) * piece.count
+        held += _bits(form, piece, loaded).scaled(local / 8)
+    whole = held + _beyond_text(stage, beyond, form, plan)
+    return whole.times(_spread(form, plan, loaded))
 
 
 def _spread(form: WeightFormat, plan: Plan, loaded: bool) -> Range:
     if form.mapped or not loaded:
         return ON_FILE
-    return DIVIDED if plan.tp > 1 else LOADED
+    return choose_range(plan.tp > 1, DIVIDED, LOADED)
 
 
 def _uncovered(shape: ModelShape, form: WeightFormat, plan: Plan, loaded: bool) -> Range:
@@ -66,24 +64,21 @@ def _uncovered(shape: ModelShape, form: WeightFormat, plan: Plan, loaded: bool) 
     return Range(bits.low * spread.low, bits.typical, bits.high * spread.high)
 
 
-def _bits(form: WeightFormat, module: Module, axis: int, kept: bool, loaded: bool) -> Range:
+def _bits(form: WeightFormat, piece: Piece, loaded: bool) -> Range:
     if form.whole:
         return form.bits
-    quantised = module is Module.EXPERT if form.experts_only else module in MATRICES
-    if kept or not quantised:
+    if piece.rule is Rule.KEPT or (form.experts_only and piece.rule is not Rule.EXPERT):
         return exact(16)
     if form.experts_only and loaded:
-        padded = -(-axis // EXPERT_PADDING) * EXPERT_PADDING / axis
-        bits = form.bits.typical
-        return Range(bits, bits * padded, bits * max(padded * REPACKED, padded))
+        padded = -(-piece.axis // EXPERT_PADDING) * EXPERT_PADDING / piece.axis
+        return Range(1.0, padded, padded * REPACKED).scaled(form.bits.typical)
     return form.bits
 
 
-def _beyond_text(shape: ModelShape, form: WeightFormat, plan: Plan, rank: RankClass) -> Range:
+def _beyond_text(stage: Stage, beyond: Number, form: WeightFormat, plan: Plan) -> Range:
     """A vision tower and the like: 16 bits, on the first stage, divided by tp or replicated."""
-    extra = others(shape) if rank.has_embedding else 0
     bits = form.bits.typical if form.whole else 16
-    size = extra * bits / 8
+    size = choose(stage.rank.has_embedding, beyond * bits / 8, 0.0)
     return Range(size / plan.tp, size / plan.tp, size)
 
 

@@ -184,7 +184,8 @@ def certain_states(workload: Workload, plan: Plan) -> float:
     if job is None or form is None:
         raise NotJudged("no training job, or a format of unknown size")
     ranks = rank_classes(workload.model, plan)
-    return max(states_component(workload, job, form, plan, rank).bytes.typical for rank in ranks)
+    parts = (states_component(workload, job, form, plan, rank) for rank in ranks)
+    return max(float(part.bytes.typical) for part in parts)
 
 
 def _one_sequence(case: Case, tokens: int) -> float:
