@@ -3,138 +3,167 @@
 from __future__ import annotations
 
 from evaluator.budgets import Component
-from evaluator.jobs import Recompute, TrainingJob
-from evaluator.partition import RankClass, layer_groups
+from evaluator.jobs import Recompute, Schedule, TrainingJob
+from evaluator.partition import RankClass, Stage, stage_of
 from evaluator.plans import Plan
-from evaluator.ranges import Range, exact, total
+from evaluator.ranges import Number, Range, choose, choose_range, exact, larger, smaller
 from evaluator.shapes import ModelShape
+from evaluator.sizes import Sizes, sizes_of
 
-SPREAD = Range(0.75, 1.0, 1.25)
-"""Eager against compiled kernels move a Llama block by this much (seen, not derived)."""
-NORM_COPIES = 8
-"""Bytes per token and hidden element of fp32 norm copies that some implementations keep."""
+SPREAD = Range(0.92, 1.0, 1.15)
+"""Eager against compiled kernels move a block by this much (seen, not derived)."""
+BACKWARD = Range(1.0, 1.5, 2.5)
+"""A layer in its backward pass: its activations, gradients of about half to all of them, and
+copies in other formats."""
 FROZEN_LOW = 0.6
 """With a frozen base no input has to be kept for a weight gradient that is never computed."""
 GPT_BYTES, GPT_REPLICATED = 34, 10
 """Korthikanti et al. (arXiv 2205.05198), Table 2: bytes per token and hidden element of a GPT
 block without attention scores; 10 of them are on every rank without sequence parallelism."""
-SCORE_BYTES = 5
-"""The same table: 5 a s / h more per hidden element where attention scores are kept."""
+SCORES = Range(2, 5, 5)
+"""The same table: 5 a s / h more per hidden element where attention scores are kept: the softmax
+in 2 bytes, and a dropout with its mask in 3. Gated models are trained without that dropout."""
+GPT_UNMASKED = 31
+"""The 34 bytes of a GPT block without its three dropout masks."""
 
-LOGITS = Range(2, 8, 10)
-"""Bytes per logit: 16-bit alone; with fp32 copy and 16-bit gradient; with fp32 gradient."""
-
-
-def layer_bytes_per_token(shape: ModelShape, job: TrainingJob, plan: Plan, routed: bool) -> Range:
-    """Kept activations of one layer for one token, nothing computed twice."""
-    if shape.gated:
-        low, typical, high = _gated(shape, plan, job, routed)
-    else:
-        low = typical = high = _plain(shape, plan, job)
-    low, high = low * SPREAD.low, high * SPREAD.high
-    scores = _scores(shape, job, plan)
-    return Range(low * (FROZEN_LOW if job.lora else 1) + scores, typical + scores, high + scores)
+LOGITS = Range(6, 8, 14)
+"""Bytes per logit: 16-bit and fp32 copy (Megatron); with the 16-bit gradient; an eager fp32 loss,
+whose backward pass holds 16-bit logits and three fp32 copies."""
+GATHERED_SEQUENCE = 4
+"""Bytes per token and hidden element: under sequence parallelism a rank gathers the inputs of
+attention and MLP whole while the layer runs (arXiv 2205.05198, section 4.2.2)."""
 
 
-def _gated(
-    shape: ModelShape, plan: Plan, job: TrainingJob, routed: bool
-) -> tuple[float, float, float]:
-    """Tensors that a gated block keeps: 12 h + 4 k d + 6 to 8 f bytes, 8 h of it around norms."""
-    keys = 4 * shape.attention.kv_heads * shape.attention.head_dim
-    inner = mlp_width(shape, routed)
-    divided = 4 * shape.hidden + keys
-    norms = 8 * shape.hidden / (plan.tp if job.sequence_parallel else 1)
-    low = norms + (divided + 6 * inner) / plan.tp
-    typical = norms + (divided + 8 * inner) / plan.tp
-    return low, typical, typical + NORM_COPIES * shape.hidden / 2 / plan.tp
+def layer_bytes_per_token(sizes: Sizes, inner: Number, job: TrainingJob, plan: Plan) -> Range:
+    """Kept activations of one layer of inner size `inner` for one token, nothing computed twice."""
+    ends = zip(_gated(sizes, inner, job, plan), _plain(sizes, job, plan), strict=True)
+    least, typical = (choose(sizes.gated, gated, plain) for gated, plain in ends)
+    low = least * SPREAD.low * (FROZEN_LOW if job.lora else 1)
+    return Range(low, typical, typical * SPREAD.high) + _scores(sizes, job, plan)
 
 
-def _plain(shape: ModelShape, plan: Plan, job: TrainingJob) -> float:
+def _gated(sizes: Sizes, inner: Number, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
+    """Tensors that a gated block keeps: 8 h around norms, 4 a d + 4 k d, and 6 to 8 f bytes."""
+    heads = 4 * (sizes.heads + sizes.kv_heads) * sizes.head_dim
+    norms = 8 * sizes.hidden / (plan.tp if job.sequence_parallel else 1)
+    return norms + (heads + 6 * inner) / plan.tp, norms + (heads + 8 * inner) / plan.tp
+
+
+def _plain(sizes: Sizes, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
+    """A GPT block without its dropout masks, and with them."""
     whole = 0 if job.sequence_parallel else GPT_REPLICATED
-    return shape.hidden * (whole + (GPT_BYTES - whole) / plan.tp)
+    typical = sizes.hidden * (whole + (GPT_BYTES - whole) / plan.tp)
+    return typical * GPT_UNMASKED / GPT_BYTES, typical
 
 
-def _scores(shape: ModelShape, job: TrainingJob, plan: Plan) -> float:
+def _scores(sizes: Sizes, job: TrainingJob, plan: Plan) -> Range:
     if job.fused_attention or job.recompute is not Recompute.NONE:
-        return 0
-    return SCORE_BYTES * shape.attention.heads * job.seq_len / plan.tp
+        return exact(0)
+    cells = sizes.heads * job.seq_len / (plan.tp * plan.cp)
+    usual = choose(sizes.gated, SCORES.low, SCORES.typical)
+    return Range(SCORES.low, usual, SCORES.high).scaled(cells)
 
 
-def mlp_width(shape: ModelShape, routed: bool) -> int:
-    """Inner size that one token passes in a layer: all of its experts together."""
-    experts = shape.experts
-    if experts is None or not routed:
-        return shape.mlp_size
-    return experts.active * experts.size + experts.shared_size
-
-
-def micro_batches(job: TrainingJob, plan: Plan) -> int:
+def micro_batches(job: TrainingJob, plan: Plan) -> Number:
     """Micro-batches per step and replica; enough to fill the pipeline where it is not stated."""
     if job.global_batch is None:
-        return plan.pp
-    return max(1, -(-job.global_batch // (plan.dp * job.micro_batch)))
+        return 2 * plan.pp if job.schedule is Schedule.ZERO_BUBBLE_2 else plan.pp
+    return larger(1, -(-job.global_batch // (plan.dp * job.micro_batch)))
 
 
-def in_flight(job: TrainingJob, plan: Plan, rank: RankClass) -> int:
-    """Micro-batches whose activations a stage holds under 1F1B (arXiv 2205.05198, 4.2.3)."""
-    return min(micro_batches(job, plan), plan.pp - rank.stage)
+def in_flight(job: TrainingJob, plan: Plan, rank: RankClass) -> Number:
+    """Micro-batches whose activations a stage holds; interleaved stages hold parts of them.
+
+    1F1B and interleaved after arXiv 2104.04473, section 2.2, where the first stage holds
+    p + (p - 1) / v; zero bubble after arXiv 2401.10241; GPipe holds all.
+    """
+    most, behind = micro_batches(job, plan), plan.pp - rank.stage
+    if job.schedule is Schedule.GPIPE:
+        return most
+    if job.schedule is Schedule.ZERO_BUBBLE_2:
+        return smaller(most, 2 * behind)
+    chunks = 2 * (behind - 1) + (plan.virtual - 1) * plan.pp + 1
+    return smaller(most, choose(plan.virtual > 1, chunks / plan.virtual, behind))
+
+
+def tokens_per_rank(job: TrainingJob, plan: Plan) -> Number:
+    """Tokens of one micro-batch on one GPU: context parallel ranks share the sequence."""
+    return job.micro_batch * -(-job.seq_len // plan.cp)
+
+
+def activations_bytes(stage: Stage, sizes: Sizes, job: TrainingJob, plan: Plan) -> Range:
+    """Activations of one GPU at the peak of a step."""
+    tokens, held = tokens_per_rank(job, plan), in_flight(job, plan, stage.rank)
+    dense = layer_bytes_per_token(sizes, sizes.dense, job, plan)
+    routed = layer_bytes_per_token(sizes, sizes.routed, job, plan)
+    if not job.recompute.whole_layers:
+        each = dense.scaled(stage.dense_layers) + routed.scaled(stage.routed_layers)
+        return each.scaled(tokens * held)
+    waiting = 2 if job.recompute is Recompute.OFFLOAD else stage.rank.layers * held
+    deeper = (stage.routed_layers > 0) & (routed.typical >= dense.typical)
+    layer = choose_range(deeper | (stage.dense_layers == 0), routed, dense)
+    alive = _alive(layer, sizes, job, plan)
+    return (_inputs(sizes, job, plan, waiting) + alive).scaled(tokens)
 
 
 def activations_component(
     shape: ModelShape, job: TrainingJob, plan: Plan, rank: RankClass
 ) -> Component:
-    tokens = job.micro_batch * job.seq_len
-    held = in_flight(job, plan, rank)
-    layers = [
-        (layer_bytes_per_token(shape, job, plan, group.routed), group.count)
-        for group in layer_groups(shape, rank)
-    ]
-    each = total(layer.scaled(count) for layer, count in layers)
-    if job.recompute is Recompute.FULL:
-        alive = max((layer for layer, _ in layers), key=lambda one: one.typical, default=exact(0))
-        size = (_inputs(shape, job, plan, rank.layers * held) + alive).scaled(tokens)
-    else:
-        size = each.scaled(tokens * held)
+    sizes, stage = sizes_of(shape), stage_of(shape, rank)
     return Component(
         name="activations",
-        bytes=size,
+        bytes=activations_bytes(stage, sizes, job, plan),
         formula=_formula(shape, job),
         inputs=(
-            ("tokens per micro-batch", f"{tokens:,}"),
+            ("tokens per micro-batch", f"{tokens_per_rank(job, plan):,}"),
             ("layers on this rank", str(rank.layers)),
-            ("micro-batches in flight", str(held)),
-            ("bytes per token and layer", f"{each.typical / max(1, rank.layers):,.0f}"),
+            ("micro-batches in flight", f"{in_flight(job, plan, rank):g}"),
+            ("bytes per token and layer", _each(stage, sizes, job, plan)),
             ("recompute", job.recompute.value),
         ),
         source="arXiv 2205.05198, Table 2 and section 4.2; gated block: its kept tensors, ±25 %",
     )
 
 
-def _inputs(shape: ModelShape, job: TrainingJob, plan: Plan, layers: int) -> Range:
+def _each(stage: Stage, sizes: Sizes, job: TrainingJob, plan: Plan) -> str:
+    inner = sizes.routed if stage.routed_layers else sizes.dense
+    return f"{layer_bytes_per_token(sizes, inner, job, plan).typical:,.0f}"
+
+
+def _alive(layer: Range, sizes: Sizes, job: TrainingJob, plan: Plan) -> Range:
+    """The layer that is computed again and differentiated, with the inputs it gathers."""
+    gathers = (plan.tp > 1) & job.sequence_parallel
+    whole = choose(gathers, GATHERED_SEQUENCE * sizes.hidden, 0)
+    return layer.times(BACKWARD) + Range(0, whole, whole)
+
+
+def _inputs(sizes: Sizes, job: TrainingJob, plan: Plan, layers: Number) -> Range:
     """What full recomputation keeps of each layer for one token: its input in 16 bits."""
     share = plan.tp if job.sequence_parallel else 1
-    inputs = 2 * shape.hidden * layers
-    return Range(inputs / plan.tp, inputs / share, inputs)
+    return SPREAD.scaled(2 * sizes.hidden * layers / share)
 
 
 def _formula(shape: ModelShape, job: TrainingJob) -> str:
-    if job.recompute is Recompute.FULL:
-        return "tokens x (2 h x layers x micro-batches in flight + one live layer)"
-    block = "12 h + 4 k d + 8 f" if shape.gated else "34 h"
-    scores = "" if job.fused_attention else " + 5 a s"
+    if job.recompute.whole_layers:
+        return "tokens x (2 h x layers x micro-batches in flight + one live layer x 1 to 2.5)"
+    block = "8 h + 4 a d + 4 k d + 8 f" if shape.gated else "34 h"
+    scores = "" if job.fused_attention else " + 2 to 5 a s"
     return f"tokens x layers x micro-batches in flight x ({block}{scores}) / tp"
 
 
-def logits_component(shape: ModelShape, job: TrainingJob, plan: Plan) -> Component:
+def logits_bytes(sizes: Sizes, job: TrainingJob, plan: Plan) -> Range:
     """16-bit logits, their fp32 copy and gradient; a chunked loss keeps a fraction of it."""
-    cells = job.micro_batch * job.seq_len * shape.vocab / plan.tp
-    size = Range(cells, 2 * cells, 4 * cells) if job.chunked_loss else LOGITS.scaled(cells)
+    cells = tokens_per_rank(job, plan) * sizes.vocab / plan.tp
+    return Range(1, 2, 4).scaled(cells) if job.chunked_loss else LOGITS.scaled(cells)
+
+
+def logits_component(shape: ModelShape, job: TrainingJob, plan: Plan) -> Component:
     return Component(
         name="logits",
-        bytes=size,
-        formula="tokens x vocabulary / tp x (2 + 4 + 2) bytes; chunked loss 2, fp32 gradient 10",
+        bytes=logits_bytes(sizes_of(shape), job, plan),
+        formula="tokens x vocabulary / tp x (2 + 4 + 2) bytes; chunked loss 2, eager fp32 loss 14",
         inputs=(
-            ("tokens per micro-batch", f"{job.micro_batch * job.seq_len:,}"),
+            ("tokens per micro-batch", f"{tokens_per_rank(job, plan):,}"),
             ("vocabulary", f"{shape.vocab:,}"),
             ("tp", str(plan.tp)),
         ),

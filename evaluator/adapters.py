@@ -5,6 +5,7 @@ from __future__ import annotations
 from evaluator.jobs import Lora
 from evaluator.partition import RankClass, layer_groups, stages_of
 from evaluator.plans import Plan
+from evaluator.ranges import Number
 from evaluator.shapes import Attention, ModelShape
 
 
@@ -16,7 +17,11 @@ def adapter_params(shape: ModelShape, lora: Lora) -> int:
 def adapter_params_on(shape: ModelShape, lora: Lora, plan: Plan, rank: RankClass) -> float:
     """Adapter parameters of one stage. Under tensor parallelism one of the two factors is whole
     on every rank, so a rank holds about (1 + 1/t) / 2 of them."""
-    return _on_stage(shape, lora, rank) * (1 + 1 / plan.tp) / 2
+    return float(share_of_adapters(_on_stage(shape, lora, rank), plan.tp))
+
+
+def share_of_adapters(count: Number, tp: Number) -> Number:
+    return count * (1 + 1 / tp) / 2
 
 
 def _on_stage(shape: ModelShape, lora: Lora, rank: RankClass) -> int:

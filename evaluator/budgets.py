@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -31,20 +32,53 @@ class RankBudget:
     def bytes(self) -> Range:
         return total(component.bytes for component in self.components)
 
+    def without(self, names: Collection[str]) -> Range:
+        """Bytes of all components but the named ones."""
+        return total(part.bytes for part in self.components if part.name not in names)
+
     def component(self, name: str) -> Component | None:
         return next((item for item in self.components if item.name == name), None)
+
+
+ENDS = ("low", "typical", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """`needed` bytes have to stay within `share` of what the driver reports."""
+
+    needed: Range
+    share: float
+
+    def allowed(self, usable_bytes: int) -> int:
+        return int(usable_bytes * self.share)
+
+    def missing(self, usable_bytes: int) -> int:
+        return max(0, round(float(self.needed.typical)) - self.allowed(usable_bytes))
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
     """Budgets by rank class. `utilization` is the share of the reported memory that may be used.
 
-    `ranks` is empty when the model's size is unknown; `findings` then says why.
+    `outside` names components that need room on the card, but not inside that share. `ranks` is
+    empty when the model's size is unknown; `findings` then says why.
     """
 
     ranks: tuple[RankBudget, ...]
     utilization: float = 1.0
     findings: tuple[Finding, ...] = ()
+    outside: tuple[str, ...] = ()
+
+    def limits(self, rank: RankBudget) -> tuple[Limit, ...]:
+        """What must hold on a card: the engine's share holds its part, and the card holds all."""
+        inside = Limit(rank.without(self.outside), self.utilization)
+        return (inside, Limit(rank.bytes, 1.0)) if self.outside else (inside,)
+
+    def usable_for(self, rank: RankBudget) -> Range:
+        """Memory that a card must report, by the limit that asks for most."""
+        asked = [limit.needed.scaled(1 / limit.share) for limit in self.limits(rank)]
+        return Range(*(max(getattr(one, end) for one in asked) for end in ENDS))
 
     @property
     def binding(self) -> RankBudget | None:

@@ -1,106 +1,192 @@
-"""What one serving engine reads and computes, worked out once per workload and plan."""
+"""What serving engines take besides weights and cache, by version, and what their share covers."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
-from evaluator.devices import Device
-from evaluator.flops import TokenWork, work_of
-from evaluator.formats import WeightFormat
-from evaluator.jobs import ServingJob
-from evaluator.kv_cache import sequence_bytes
-from evaluator.layouts import Layout, Links
-from evaluator.parameters import Module
-from evaluator.partition import RankClass, parts_of, rank_classes
-from evaluator.plans import Plan
-from evaluator.ranges import Range
-from evaluator.shapes import ModelShape
-from evaluator.weights import weights_on
+import numpy as np
 
-RESERVES_WHOLE = frozenset({"tensorrt-llm"})
-"""Engines that admit a request only when its whole length fits; others admit and evict."""
-MOST_SEQUENCES = 2048
-"""Sequences that an engine runs at once where nothing else limits it (TensorRT-LLM's default)."""
+from evaluator.ranges import Number, Range, choose_range, exact, larger
+from evaluator.units import GIB
+
+Version = tuple[int, ...]
+
+GROWTH = Range(0, 0.1 * GIB, 0.5 * GIB)
+"""More for each doubling beyond two ranks: wide, since no public log tells more than two apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineLoad:
-    """Bytes on the first stage's GPU and FLOPs of the whole model.
+class Share(StrEnum):
+    """What the memory fraction of an engine is a fraction of, and what has to stay inside."""
 
-    `weight_bytes` are read by a decode step that hits every expert; `expert_share` of them belong
-    to experts, each of which a token misses with `miss_share`. `cache_bytes` is one sequence at
-    its mean length, `admitted_bytes` what the engine wants free to admit one.
-    """
-
-    weight_bytes: float
-    expert_share: float
-    miss_share: float
-    cache_bytes: float
-    admitted_bytes: float
-    prefill: TokenWork
-    decode: TokenWork
-
-
-def load_of(
-    shape: ModelShape, job: ServingJob, form: WeightFormat, plan: Plan
-) -> EngineLoad | None:
-    """None where the size of the model is not known."""
-    prefill, decode = work_of(shape, job.input_tokens), work_of(shape, 1)
-    if prefill is None or decode is None:
-        return None
-    rank = rank_classes(shape, plan)[0]
-    held = weights_on(shape, form, plan, rank).typical
-    looked_up = 0.0 if shape.tied else shape.vocab * shape.hidden * 2 / plan.tp
-    experts, half = shape.experts, job.output_tokens / 2
-    admitted = job.sequence_tokens if job.engine in RESERVES_WHOLE else job.input_tokens + half
-
-    def cache(tokens: float) -> float:
-        return sequence_bytes(shape, job, plan, rank, max(1, round(tokens)))
-
-    return EngineLoad(
-        weight_bytes=max(held - looked_up, held / 2),
-        expert_share=_expert_share(shape, rank) if experts else 0.0,
-        miss_share=1 - experts.active / experts.count if experts else 0.0,
-        cache_bytes=cache(job.input_tokens + half),
-        admitted_bytes=cache(admitted),
-        prefill=prefill,
-        decode=decode,
-    )
-
-
-def _expert_share(shape: ModelShape, rank: RankClass) -> float:
-    held = [(one.part.module, one.part.params * one.count) for one in parts_of(shape, rank)]
-    whole = sum(params for _, params in held)
-    routed = sum(params for module, params in held if module is Module.EXPERT)
-    return routed / whole if whole else 0.0
+    TOTAL = "total"
+    """Of the reported total, for everything but what `outside` names (vLLM)."""
+    STATIC = "static"
+    """Of the reported total, for weights and cache only (SGLang's static fraction)."""
+    FREE = "free"
+    """Of what is free once all the rest is loaded, for the cache (TensorRT-LLM)."""
+    NONE = "none"
+    """There is no such setting: all of the card."""
 
 
 @dataclass(frozen=True, slots=True)
-class EngineModel:
-    """One engine of `layout.engine_gpus` GPUs. `cache_room` is bytes per GPU left for the cache.
+class Engine:
+    """One engine from version `since` on.
 
-    `unpacked` is True for weights of 4 bits that are widened on the way.
+    `alone` and `joined` are bytes outside the tensor allocator on one GPU and on two; `growth` is
+    added for each further doubling of the ranks. `graphs` are captured decode graphs.
+    `sampler_bytes` are bytes per sequence and vocabulary entry at the peak, `step_tokens` the
+    tokens of one prefill step where nothing is stated. `sources` says where the figures are from.
     """
 
-    job: ServingJob
-    load: EngineLoad
-    layers: int
-    hidden: int
-    weights_format: str
-    unpacked: bool
-    layout: Layout
-    device: Device
-    links: Links
-    cache_room: Range
+    name: str
+    since: Version
+    share: Share
+    alone: Range
+    joined: Range
+    graphs: Range
+    graphs_inside: bool
+    sampler_bytes: float
+    step_tokens: Range
+    sources: str
+    growth: Range = GROWTH
 
-    def weights_read(self, sequences: float) -> float:
-        """Bytes of weights that one decode step of so many sequences reads on one GPU."""
-        missed = float(self.load.miss_share**sequences) if self.load.expert_share else 0.0
-        return self.load.weight_bytes * (1 - self.load.expert_share * missed)
+    def beside(self, ranks: Number) -> Range:
+        """Bytes outside the tensor allocator on one of `ranks` GPUs of a replica."""
+        doublings = np.frexp(ranks - 1)[1]
+        grown = self.joined + self.growth.scaled(larger(0, doublings - 1))
+        return choose_range(ranks > 1, grown, self.alone)
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Components that need room on the card, but not inside the engine's share."""
+        if self.share is Share.STATIC:
+            return ("activations", "engine_overhead", "cuda_graphs")
+        return () if self.graphs_inside or self.share is not Share.TOTAL else ("cuda_graphs",)
 
 
-FOUR_BITS_IN_CORES = ("nvfp4", "mxfp4")
+def _gib(low: float, typical: float, high: float) -> Range:
+    return Range(low * GIB, typical * GIB, high * GIB)
 
 
-def is_unpacked(form: WeightFormat, weights_format: str) -> bool:
-    return form.bits.typical < 8 and weights_format not in FOUR_BITS_IN_CORES
+_PLANNER = "logs in llm-d-planner, docs/empirical-vllm-memory-results.md"
+_VLLM_GRAPHS = _gib(0.1, 0.5, 1.1)
+_STEPS = Range(2048, 8192, 8192)
+
+ENGINES: Mapping[str, tuple[Engine, ...]] = {
+    "vllm": (
+        Engine(
+            name="vllm",
+            since=(0,),
+            share=Share.TOTAL,
+            alone=_gib(0.03, 0.15, 1.8),
+            joined=_gib(0.25, 0.55, 3.6),
+            graphs=_VLLM_GRAPHS,
+            graphs_inside=False,
+            sampler_bytes=38.5,
+            step_tokens=_STEPS,
+            sources=f"{_PLANNER}; 1.79 GiB alone and 3.58 at tp 2 in vllm#10511 (0.6)",
+        ),
+        Engine(
+            name="vllm",
+            since=(0, 8),
+            share=Share.TOTAL,
+            alone=_gib(0.03, 0.15, 0.6),
+            joined=_gib(0.25, 0.55, 1.5),
+            graphs=_VLLM_GRAPHS,
+            graphs_inside=False,
+            sampler_bytes=38.5,
+            step_tokens=_STEPS,
+            sources=f"{_PLANNER}: 0.13 GiB alone, 0.55 at tp 2 (0.11)",
+        ),
+        Engine(
+            name="vllm",
+            since=(0, 21),
+            share=Share.TOTAL,
+            alone=_gib(0.03, 0.15, 0.6),
+            joined=_gib(0.25, 0.55, 1.5),
+            graphs=_VLLM_GRAPHS,
+            graphs_inside=True,
+            sampler_bytes=38.5,
+            step_tokens=_STEPS,
+            sources=f"{_PLANNER}; graphs inside the share since 0.21: gpustack/runner#251",
+        ),
+    ),
+    "sglang": (
+        Engine(
+            name="sglang",
+            since=(0,),
+            share=Share.STATIC,
+            alone=_gib(0.3, 0.8, 2.0),
+            joined=_gib(0.5, 1.2, 3.5),
+            graphs=_gib(0.1, 0.9, 2.5),
+            graphs_inside=False,
+            sampler_bytes=10,
+            step_tokens=_STEPS,
+            sources="graphs of 0.93 GiB for 13 sizes on 4 x L4 (llms-in-clouds, docs/sglang.md); "
+            "context 0.3 to 2 GiB (ml-engineering)",
+        ),
+    ),
+    "tensorrt-llm": (
+        Engine(
+            name="tensorrt-llm",
+            since=(0,),
+            share=Share.FREE,
+            alone=_gib(0.5, 1.0, 2.5),
+            joined=_gib(0.8, 1.4, 4.0),
+            graphs=_gib(0.0, 0.3, 1.5),
+            graphs_inside=True,
+            sampler_bytes=10,
+            step_tokens=Range(2048, 8192, 8192),
+            sources="first communicator 0.34 to 0.41 GB (aiconfigurator); context 0.3 to 2 GiB",
+        ),
+    ),
+    "llama.cpp": (
+        Engine(
+            name="llama.cpp",
+            since=(0,),
+            share=Share.NONE,
+            alone=_gib(0.2, 0.4, 0.8),
+            joined=_gib(0.2, 0.4, 0.8),
+            graphs=_gib(0, 0, 0.1),
+            graphs_inside=True,
+            sampler_bytes=4,
+            step_tokens=exact(512),
+            sources="physical batch of 512 tokens, fp32 logits; context 0.2 to 0.8 GiB",
+            growth=exact(0),
+        ),
+    ),
+    "transformers": (
+        Engine(
+            name="transformers",
+            since=(0,),
+            share=Share.NONE,
+            alone=_gib(0.3, 0.4, 2.0),
+            joined=_gib(0.5, 1.2, 3.5),
+            graphs=exact(0),
+            graphs_inside=True,
+            sampler_bytes=10,
+            step_tokens=Range(1, 256, 2048),
+            sources="context of 360 MiB in lm-sys/FastChat#2005, 0.3 to 2 GiB (ml-engineering)",
+        ),
+    ),
+}
+ALIASES = {"trtllm": "tensorrt-llm", "tensorrt_llm": "tensorrt-llm", "llamacpp": "llama.cpp"}
+
+
+def engine(name: str, version: str = "") -> Engine:
+    """The engine at a version such as "0.11.x". An engine that is not listed is judged as vLLM;
+    without a version the newest one whose figures come from logs counts."""
+    key = name.lower().strip()
+    listed = ENGINES.get(ALIASES.get(key, key), ENGINES["vllm"])
+    stated = tuple(int(number) for number in re.findall(r"\d+", version)[:3] if len(number) < 6)
+    if not stated:
+        return listed[min(1, len(listed) - 1)]
+    return max((one for one in listed if one.since <= stated), key=lambda one: one.since)
+
+
+def is_listed(name: str) -> bool:
+    key = name.lower().strip()
+    return ALIASES.get(key, key) in ENGINES

@@ -13,13 +13,15 @@ class WeightFormat:
     """`bits` per weight of the quantised matrices, scales included; the rest keeps 16 bits.
 
     `whole` is True where the figure is an average over every tensor of the model, `experts_only`
-    where only expert matrices are quantised.
+    where only expert matrices are quantised. `mapped` is True where an engine holds the file as it
+    is, without tensors of its own beside it.
     """
 
     bits: Range
     source: str
     whole: bool = False
     experts_only: bool = False
+    mapped: bool = False
 
 
 _SCALED_4BIT = "4 bits + 16-bit scale (and zero point) per group of 128, or of 32"
@@ -34,7 +36,8 @@ WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
     "gptq-int4": WeightFormat(Range(4.125, 4.16, 4.65), _SCALED_4BIT),
     "int4": WeightFormat(Range(4.125, 4.5, 4.65), _SCALED_4BIT),
     "bnb-nf4": WeightFormat(
-        Range(4.127, 4.5, 4.5), "4 bits + fp32 scale per 64, or 8-bit scales twice quantised"
+        Range(4.127, 4.5, 4.95),
+        "4 bits + fp32 scale per 64, or 8-bit scales twice quantised; dynamic mixes a tenth more",
     ),
     "mxfp4": WeightFormat(exact(4.25), "4 bits + 8-bit scale per 32", experts_only=True),
     "nvfp4": WeightFormat(Range(4.5, 4.5, 4.52), "4 bits + 8-bit scale per 16"),
@@ -92,7 +95,7 @@ def _gguf(mix: str) -> WeightFormat | None:
     if bits is None:
         return None
     spread = exact(1) if mix in UNMIXED else GGUF_SPREAD
-    return WeightFormat(spread.scaled(bits), "published bits per weight of the mix", whole=True)
+    return WeightFormat(spread.scaled(bits), "published bits per weight", whole=True, mapped=True)
 
 
 def weight_format_names() -> tuple[str, ...]:

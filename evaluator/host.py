@@ -12,6 +12,7 @@ from evaluator.jobs import Workload
 from evaluator.machine import Availability, Machine
 from evaluator.plans import Plan
 from evaluator.prices import Basis, Quote
+from evaluator.states import host_bytes
 from evaluator.units import gb
 
 
@@ -59,7 +60,7 @@ def host_items(
         _counted(machine),
         _peers(machine, plan),
         _cores(machine, plan),
-        _ram(machine, weights_bytes),
+        _ram(machine, weights_bytes, host_bytes(workload, plan)),
         _pcie(machine),
         _local_storage(workload, machine, weights_bytes),
         _persistent_storage(workload, machine),
@@ -133,14 +134,18 @@ def _cores(machine: Machine, plan: Plan) -> HostItem:
     return _pass(name, words) if cores >= working else _fail(name, words)
 
 
-def _ram(machine: Machine, weights_bytes: int | None) -> HostItem:
+def _ram(machine: Machine, weights_bytes: int | None, offloaded: int | None) -> HostItem:
+    """Offloaded states must be in RAM at once; weights can be streamed while they load."""
     name, ram = "host RAM", machine.ram_bytes.value
+    asked = f" The job keeps {gb(offloaded):.0f} GB in it." if offloaded else ""
     if ram is None:
-        return _unknown(name, "The size of the RAM is not stated.")
+        return _unknown(name, f"The size of the RAM is not stated.{asked}")
     have = f"{gb(ram):.0f} GB of RAM"
+    if offloaded and ram < offloaded:
+        return _fail(name, f"{have}.{asked}")
     if weights_bytes is not None and ram < weights_bytes:
         return _unknown(name, f"{have} for {gb(weights_bytes):.0f} GB of weights: slow to load.")
-    return _pass(name, f"{have}.")
+    return _pass(name, f"{have}.{asked}")
 
 
 def _pcie(machine: Machine) -> HostItem:

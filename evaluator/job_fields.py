@@ -6,7 +6,16 @@ from typing import TypeVar
 
 from evaluator.fields import LARGEST, Fields
 from evaluator.formats import KV_BYTES
-from evaluator.jobs import Assumption, Lora, Precision, Recompute, ServingJob, TrainingJob
+from evaluator.jobs import (
+    Assumption,
+    Lora,
+    Offload,
+    Precision,
+    Recompute,
+    Schedule,
+    ServingJob,
+    TrainingJob,
+)
 from evaluator.recipes import canonical, optimizers, precisions, recipe
 
 T = TypeVar("T")
@@ -49,6 +58,9 @@ SERVING_KEYS = (
     "targets",
     "mla_kv",
     "window_kv",
+    "adapters",
+    "draft_params",
+    "prefix_share",
 )
 TRAINING_KEYS = (
     "optimizer",
@@ -63,6 +75,7 @@ TRAINING_KEYS = (
     "chunked_loss",
     "lora",
     "offload",
+    "schedule",
     "tokens_to_train",
     "deadline_hours",
     "dataset_bytes",
@@ -119,6 +132,10 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
         tokens_per_s=targets.number("tokens_per_s") if targets else None,
         mla_kv=keys.flag("mla_kv") is not False,
         window_kv=keys.flag("window_kv") is not False,
+        lora=_lora(keys),
+        adapters=keys.integer("adapters", 1, 10_000) or 1,
+        draft_params=keys.integer("draft_params", 1, LARGEST) or 0,
+        prefix_share=_prefix_share(keys),
     )
     if targets:
         targets.finish()
@@ -127,8 +144,20 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     if job.max_model_len is None:
         fill("max_model_len", None, f"input_tokens + output_tokens, {job.sequence_tokens}")
     _check_length(keys, job)
-    set_aside(keys, TRAINING_KEYS, defaults)
+    set_aside(keys, tuple(key for key in TRAINING_KEYS if key != "lora"), defaults)
     return job
+
+
+def _prefix_share(keys: Fields) -> tuple[float, float]:
+    """The least and the most of a request that is shared with others; nothing where not stated."""
+    table = keys.table("prefix_share")
+    if table is None:
+        return (0.0, 0.0)
+    least, most = table.number("low", low=0, high=1), table.number("high", low=0, high=1)
+    table.finish()
+    if least is None or most is None or least > most:
+        raise keys.refuse("prefix_share", "low and high, shares from 0 to 1 in this order")
+    return (least, most)
 
 
 def _lengths(keys: Fields, defaults: Defaults, longest: int | None) -> tuple[int, int]:
@@ -167,7 +196,8 @@ def read_training(keys: Fields, defaults: Defaults, weights_format: str) -> Trai
         fused_attention=keys.choice("attention", ("flash", "unfused")) != "unfused",
         sequence_parallel=keys.flag("sequence_parallel") is not False,
         chunked_loss=keys.flag("chunked_loss") is True,
-        offload=keys.choice("offload", ("none",)) or "none",
+        offload=Offload(keys.choice("offload", list(Offload)) or "none"),
+        schedule=Schedule(keys.choice("schedule", list(Schedule)) or "1f1b"),
         tokens_to_train=keys.integer("tokens_to_train", 1, LARGEST),
         deadline_hours=keys.number("deadline_hours"),
         dataset_bytes=keys.integer("dataset_bytes", 0, LARGEST * 1000),

@@ -26,6 +26,30 @@ class Recompute(StrEnum):
     NONE = "none"
     SELECTIVE = "selective"
     FULL = "full"
+    OFFLOAD = "offload"
+    """As full, and the inputs of the layers wait in host memory."""
+
+    @property
+    def whole_layers(self) -> bool:
+        return self in (Recompute.FULL, Recompute.OFFLOAD)
+
+
+class Offload(StrEnum):
+    """What waits in host memory: optimizer states and master copy, or parameters and gradients
+    too. The GPU then holds the rest and the layers at hand."""
+
+    NONE = "none"
+    OPTIMIZER = "optimizer"
+    PARAMS = "params"
+
+
+class Schedule(StrEnum):
+    """The order of micro-batches in a pipeline. `Plan.virtual` above 1 interleaves 1F1B."""
+
+    GPIPE = "gpipe"
+    ONE_F_ONE_B = "1f1b"
+    ZERO_BUBBLE_1 = "zb-h1"
+    ZERO_BUBBLE_2 = "zb-h2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +76,12 @@ class Lora:
 
 @dataclass(frozen=True, slots=True)
 class ServingJob:
-    """Requests of `input_tokens` + `output_tokens`, `concurrency` at once over all replicas."""
+    """Requests of `input_tokens` + `output_tokens`, `concurrency` at once over all replicas.
+
+    `lora` and `adapters` are the adapters that the engine keeps room for, `draft_params` the
+    parameters of a draft model beside the served one. `prefix_share` is the least and the most
+    share of every request that other requests have in common, so that its cache is kept once.
+    """
 
     engine: str = "vllm"
     engine_version: str = ""
@@ -70,6 +99,10 @@ class ServingJob:
     tokens_per_s: float | None = None
     mla_kv: bool = True
     window_kv: bool = True
+    lora: Lora | None = None
+    adapters: int = 1
+    draft_params: int = 0
+    prefix_share: tuple[float, float] = (0.0, 0.0)
 
     @property
     def sequence_tokens(self) -> int:
@@ -98,7 +131,8 @@ class TrainingJob:
     fused_attention: bool = True
     sequence_parallel: bool = True
     chunked_loss: bool = False
-    offload: str = "none"
+    offload: Offload = Offload.NONE
+    schedule: Schedule = Schedule.ONE_F_ONE_B
     tokens_to_train: int | None = None
     deadline_hours: float | None = None
     dataset_bytes: int | None = None

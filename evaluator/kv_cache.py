@@ -2,32 +2,69 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 from evaluator.budgets import Component
 from evaluator.formats import KV_BYTES
 from evaluator.jobs import ServingJob
 from evaluator.partition import RankClass, kv_heads_per_rank
 from evaluator.plans import Plan
-from evaluator.ranges import Range, exact
+from evaluator.ranges import Number, Range, larger, smaller
 from evaluator.shapes import Latent, ModelShape
 
 BLOCK_TOKENS = 16
 """Engines hand out the cache in blocks of this many tokens (vLLM's default block size)."""
 PREFILL_CHUNK = 2048
 """Tokens of one prefill step that a window layer holds besides its window, where not stated."""
+LOGGED = Range(0.998, 1.0, 1.005)
+"""Logs print the cache with three digits, and engines round it to whole blocks per layer group."""
 WHOLE_HEAD_SIZES = (64, 128, 256)
 """Engines that store latent attention as full heads pad keys and values to one of these."""
 
 
-def layer_token_bytes(shape: ModelShape, job: ServingJob, plan: Plan) -> float:
-    """Bytes that one layer stores for one token on one GPU: keys and values, or the latent."""
-    attention, element = shape.attention, KV_BYTES[job.kv_dtype]
+@dataclass(frozen=True, slots=True)
+class CacheSizes:
+    """What one model stores under one job; fields may be arrays with one number for each model.
+
+    A layer keeps `per_head` elements for each of `heads` KV heads, divided over tensor ranks, and
+    `whole` elements on every rank. Of `layers` layers `cached` keep tokens, `windowed` of them the
+    last `window` tokens only.
+    """
+
+    heads: Number
+    per_head: Number
+    whole: Number
+    layers: Number
+    cached: Number
+    windowed: Number
+    window: Number
+
+
+@lru_cache(maxsize=4096)
+def cache_sizes(shape: ModelShape, job: ServingJob) -> CacheSizes:
+    heads, per_head, whole = _elements(shape, job)
+    windowed = shape.window if shape.window and job.window_kv else None
+    chunk = job.max_num_batched_tokens or PREFILL_CHUNK
+    return CacheSizes(
+        heads=heads,
+        per_head=per_head,
+        whole=whole,
+        layers=shape.layers,
+        cached=shape.layers if shape.cached_layers is None else shape.cached_layers,
+        windowed=windowed.layers if windowed else 0,
+        window=windowed.tokens + chunk if windowed else 0,
+    )
+
+
+def _elements(shape: ModelShape, job: ServingJob) -> tuple[int, int, int]:
+    """KV heads, elements of each, elements on every rank: keys and values, or the latent."""
+    attention = shape.attention
     if attention.latent is None:
-        heads = kv_heads_per_rank(attention.kv_heads, plan.tp)
-        return 2 * heads * attention.head_dim * element
+        return attention.kv_heads, 2 * attention.head_dim, 0
     if job.mla_kv:
-        return (attention.latent.kv_rank + attention.latent.rope_dim) * element
-    heads = kv_heads_per_rank(attention.heads, plan.tp)
-    return heads * _whole_head(attention.latent, job.engine) * element
+        return 0, 0, attention.latent.kv_rank + attention.latent.rope_dim
+    return attention.heads, _whole_head(attention.latent, job.engine), 0
 
 
 def _whole_head(latent: Latent, engine: str) -> int:
@@ -38,74 +75,92 @@ def _whole_head(latent: Latent, engine: str) -> int:
     return 2 * next((size for size in WHOLE_HEAD_SIZES if size >= key), key)
 
 
-def layers_with_cache(shape: ModelShape, job: ServingJob, rank: RankClass) -> tuple[int, int]:
+def layer_token_bytes(sizes: CacheSizes, job: ServingJob, plan: Plan) -> Number:
+    """Bytes that one layer stores for one token on one GPU."""
+    here = kv_heads_per_rank(sizes.heads, plan.tp) * sizes.per_head
+    return (here + sizes.whole) * KV_BYTES[job.kv_dtype]
+
+
+def layers_with_cache(sizes: CacheSizes, rank: RankClass) -> tuple[Number, Number]:
     """Layers of a stage that keep every token, and layers that keep a window. Shares round up."""
-    cached = shape.layers if shape.cached_layers is None else shape.cached_layers
-    windowed = shape.window.layers if shape.window and job.window_kv else 0
-    here = -(-cached * rank.layers // shape.layers)
-    window_here = windowed * rank.layers // shape.layers
+    here = -(-sizes.cached * rank.layers // sizes.layers)
+    window_here = sizes.windowed * rank.layers // sizes.layers
     return here - window_here, window_here
 
 
 def bytes_per_token(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> float:
     """Cache bytes of one more token on one GPU, while the sequence is shorter than any window."""
-    return layer_token_bytes(shape, job, plan) * sum(layers_with_cache(shape, job, rank))
+    sizes = cache_sizes(shape, job)
+    return float(layer_token_bytes(sizes, job, plan) * sum(layers_with_cache(sizes, rank)))
 
 
 def sequence_bytes(
     shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass, tokens: int
 ) -> float:
     """Cache bytes of one sequence of `tokens` on one GPU, whole blocks, windows respected."""
-    full, windowed = layers_with_cache(shape, job, rank)
-    kept = full * whole_blocks(tokens) + windowed * _window_tokens(shape, job, tokens)
-    return layer_token_bytes(shape, job, plan) * kept
+    return float(one_sequence(cache_sizes(shape, job), job, plan, rank, tokens))
 
 
-def _window_tokens(shape: ModelShape, job: ServingJob, tokens: int) -> int:
-    if shape.window is None:
-        return 0
-    chunk = job.max_num_batched_tokens or PREFILL_CHUNK
-    return whole_blocks(min(tokens, shape.window.tokens + chunk))
+def one_sequence(
+    sizes: CacheSizes, job: ServingJob, plan: Plan, rank: RankClass, tokens: int
+) -> Number:
+    full, windowed = layers_with_cache(sizes, rank)
+    kept = full * whole_blocks(tokens) + windowed * whole_blocks(smaller(tokens, sizes.window))
+    return layer_token_bytes(sizes, job, plan) * kept
 
 
-def whole_blocks(tokens: int) -> int:
+def whole_blocks(tokens: Number) -> Number:
     return -(-tokens // BLOCK_TOKENS) * BLOCK_TOKENS
 
 
-def sequences_per_replica(job: ServingJob, plan: Plan) -> int:
+def sequences_per_replica(job: ServingJob, plan: Plan) -> Number:
     return -(-job.concurrency // plan.replicas)
 
 
-def kv_component(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> Component:
+def cache_bytes(sizes: CacheSizes, job: ServingJob, plan: Plan, rank: RankClass) -> Range:
     """The cache of all wanted requests at their full length, or what the engine insists on."""
-    sequences, tokens = sequences_per_replica(job, plan), job.sequence_tokens
-    wanted = sequences * sequence_bytes(shape, job, plan, rank, tokens)
-    least = _least_bytes(shape, job, plan, rank)
+    sequences = sequences_per_replica(job, plan)
+    wanted = sequences * one_sequence(sizes, job, plan, rank, job.sequence_tokens)
+    least = _least_bytes(sizes, job, plan, rank)
+    return _cache_range(job, sequences, larger(wanted, least), least)
+
+
+def _least_bytes(sizes: CacheSizes, job: ServingJob, plan: Plan, rank: RankClass) -> Number:
+    """vLLM refuses to start where one sequence of `max_model_len` does not fit; others limit it."""
+    if job.engine != "vllm" or job.max_model_len is None:
+        return 0
+    return one_sequence(sizes, job, plan, rank, job.max_model_len)
+
+
+def _cache_range(job: ServingJob, sequences: Number, size: Number, least: Number) -> Range:
+    """A declared shared prefix is kept once: all requests but one go without it."""
+    low, high = (
+        larger(least, size * (1 - share * (1 - 1 / sequences)))
+        for share in reversed(job.prefix_share)
+    )
+    return Range(low * LOGGED.low, (low + high) / 2, high * LOGGED.high)
+
+
+def kv_component(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> Component:
+    sizes = cache_sizes(shape, job)
+    least = _least_bytes(sizes, job, plan, rank)
+    least_words = f"{least:,.0f} bytes" if least else "not asked for"
+    shared = " to ".join(f"{share:.0%}" for share in dict.fromkeys(job.prefix_share))
     return Component(
         name="kv_cache",
-        bytes=_exact_bytes(max(wanted, least)),
+        bytes=cache_bytes(sizes, job, plan, rank),
         formula=_formula(shape, job),
         inputs=(
-            ("sequences per replica", str(sequences)),
-            ("tokens per sequence", str(tokens)),
-            ("one sequence of max_model_len", f"{least:,.0f} bytes" if least else "not asked for"),
+            ("sequences per replica", str(sequences_per_replica(job, plan))),
+            ("tokens per sequence", str(job.sequence_tokens)),
+            ("shared with other sequences", shared),
+            ("one sequence of max_model_len", least_words),
             ("bytes per token", f"{bytes_per_token(shape, job, plan, rank):.0f}"),
             ("kv_dtype", job.kv_dtype),
             ("tp", str(plan.tp)),
         ),
         source="memory layout of the attention kind; whole blocks of 16 tokens",
     )
-
-
-def _least_bytes(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> float:
-    """vLLM refuses to start where one sequence of `max_model_len` does not fit; others limit it."""
-    if job.engine != "vllm" or job.max_model_len is None:
-        return 0
-    return sequence_bytes(shape, job, plan, rank, job.max_model_len)
-
-
-def _exact_bytes(size: float) -> Range:
-    return exact(float(round(size)))
 
 
 def _formula(shape: ModelShape, job: ServingJob) -> str:

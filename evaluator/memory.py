@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from math import ceil
@@ -15,15 +16,16 @@ from evaluator.budgets import (
     RankBudget,
 )
 from evaluator.changes import options
+from evaluator.engines import Share
 from evaluator.findings import Code, Finding, finding
 from evaluator.formats import WeightFormat, weight_format
 from evaluator.jobs import Workload
-from evaluator.kv_cache import sequence_bytes
+from evaluator.kv_cache import BLOCK_TOKENS, bytes_per_token, sequence_bytes
 from evaluator.parameters import total_params
 from evaluator.partition import RankClass, rank_classes
 from evaluator.plans import Plan
 from evaluator.ranges import exact
-from evaluator.serving import serving_components
+from evaluator.serving import engine_of, serving_components
 from evaluator.training import training_components
 from evaluator.units import gib
 
@@ -35,7 +37,10 @@ __all__ = [
     "MemoryBudget",
     "RankBudget",
     "budget",
+    "cache_room",
+    "cache_tokens",
     "fit",
+    "longest_start",
     "max_concurrent_sequences",
     "smallest_change",
 ]
@@ -52,7 +57,7 @@ def budget(workload: Workload, plan: Plan) -> MemoryBudget:
         return MemoryBudget((), _utilization(workload), unknown)
     classes = rank_classes(workload.model, plan)
     ranks = tuple(_rank_budget(workload, form, plan, rank) for rank in classes)
-    return MemoryBudget(ranks, _utilization(workload), _width(ranks))
+    return MemoryBudget(ranks, _utilization(workload), _width(ranks), _outside(workload))
 
 
 def _unknown(workload: Workload, form: WeightFormat | None) -> tuple[Finding, ...]:
@@ -64,7 +69,15 @@ def _unknown(workload: Workload, form: WeightFormat | None) -> tuple[Finding, ..
 
 
 def _utilization(workload: Workload) -> float:
-    return workload.serving.memory_utilization if workload.serving else 1.0
+    """Engines without such a fraction, and training jobs, may use all that is reported."""
+    job = workload.serving
+    if job is None or engine_of(job).share not in (Share.TOTAL, Share.STATIC):
+        return 1.0
+    return job.memory_utilization
+
+
+def _outside(workload: Workload) -> tuple[str, ...]:
+    return engine_of(workload.serving).outside if workload.serving else ()
 
 
 def _rank_budget(workload: Workload, form: WeightFormat, plan: Plan, rank: RankClass) -> RankBudget:
@@ -100,13 +113,15 @@ def fit(memory: MemoryBudget, usable_bytes: int | None) -> Fit:
     if rank is None or usable_bytes is None:
         needed = rank.bytes if rank else None
         return Fit(FitWord.UNKNOWN, rank.rank if rank else "", needed)
-    allowed, needed = int(usable_bytes * memory.utilization), rank.bytes
-    missing = max(0, round(needed.typical) - allowed)
+    limits = memory.limits(rank)
+    binding = max(limits, key=lambda limit: limit.needed.typical - limit.allowed(usable_bytes))
+    missing = binding.missing(usable_bytes)
     if missing:
         word = FitWord.DOES_NOT_FIT
     else:
-        word = FitWord.FITS if needed.high <= allowed else FitWord.TIGHT
-    return Fit(word, rank.rank, needed, allowed, missing)
+        sure = all(limit.needed.high <= limit.allowed(usable_bytes) for limit in limits)
+        word = FitWord.FITS if sure else FitWord.TIGHT
+    return Fit(word, rank.rank, binding.needed, binding.allowed(usable_bytes), missing)
 
 
 def smallest_change(workload: Workload, plan: Plan, usable_bytes: int | None) -> tuple[Change, ...]:
@@ -146,9 +161,8 @@ def _first_that_fits(steps: tuple[Step, ...], usable_bytes: int) -> Change | Non
 
 
 def _larger_gpu(memory: MemoryBudget) -> Change:
-    needed = memory.binding.bytes if memory.binding else exact(0)
-    least = ceil(gib(needed.typical / memory.utilization))
-    safe = ceil(gib(needed.high / memory.utilization))
+    needed = memory.usable_for(memory.binding) if memory.binding else exact(0)
+    least, safe = ceil(gib(needed.typical)), ceil(gib(needed.high))
     words = f"Use GPUs that report at least {least} GiB ({safe} GiB to be safe)."
     return Change("usable_gib", str(least), words)
 
@@ -158,19 +172,88 @@ def max_concurrent_sequences(workload: Workload, plan: Plan, usable_bytes: int) 
 
     None for a training job or an unknown model; 0 where not even the weights fit.
     """
-    job, memory = workload.serving, budget(workload, plan)
-    if job is None or not memory.ranks:
+    return _fill(workload, plan, usable_bytes, _sequences)
+
+
+def cache_tokens(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
+    """Tokens that the cache of one replica holds, in whole blocks, in the typical case.
+
+    Window layers are counted as if every sequence were shorter than its window. None and 0 as in
+    `max_concurrent_sequences`.
+    """
+    return _fill(workload, replace(plan, replicas=1), usable_bytes, _tokens)
+
+
+def longest_start(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
+    """The largest `max_model_len` with which the engine starts: one such sequence in the cache.
+
+    SGLang and llama.cpp limit or refuse requests instead; for them it is the longest request that
+    one empty cache serves. None and 0 as in `max_concurrent_sequences`.
+    """
+    return _fill(workload, replace(plan, replicas=1), usable_bytes, _longest)
+
+
+Filling = Callable[[float, Workload, Plan, RankClass], int]
+
+
+def _fill(workload: Workload, plan: Plan, usable_bytes: int, filling: Filling) -> int | None:
+    """What fills the room for the cache on the tightest rank class, over all replicas."""
+    memory = budget(workload, plan)
+    if workload.serving is None or not memory.ranks:
         return None
-    allowed = int(usable_bytes * memory.utilization)
-    rooms = [
-        _sequences(allowed, ranked, sequence_bytes(workload.model, job, plan, rank, tokens))
-        for ranked, rank in zip(memory.ranks, rank_classes(workload.model, plan), strict=True)
-        if (tokens := job.sequence_tokens)
+    classes = rank_classes(workload.model, plan)
+    most = [
+        filling(cache_room(memory, ranked, usable_bytes), workload, plan, rank)
+        for ranked, rank in zip(memory.ranks, classes, strict=True)
     ]
-    return max(0, min(rooms, default=0)) * plan.replicas
+    return max(0, min(most)) * plan.replicas
 
 
-def _sequences(allowed: int, rank: RankBudget, one: float) -> int:
-    cache = rank.component("kv_cache")
-    room = allowed - rank.bytes.typical + (cache.bytes.typical if cache else 0)
+def cache_room(memory: MemoryBudget, rank: RankBudget, usable_bytes: int) -> float:
+    """Bytes that all other components leave for the cache of one GPU, in the typical case."""
+    rooms = []
+    for limit in memory.limits(rank):
+        taken = limit.needed.typical - rank.without(_but_cache(rank)).typical
+        rooms.append(limit.allowed(usable_bytes) - taken)
+    return float(min(rooms)) * _free_share(rank)
+
+
+def _but_cache(rank: RankBudget) -> set[str]:
+    return {part.name for part in rank.components if part.name not in CACHE}
+
+
+CACHE = ("kv_cache", "cache_reserve")
+"""What grows with the requests: the cache, and the share of free memory that stays unused."""
+
+
+def _free_share(rank: RankBudget) -> float:
+    """The part of the room that the cache itself may take."""
+    cache, reserve = (rank.component(name) for name in CACHE)
+    if cache is None or reserve is None or not cache.bytes.typical:
+        return 1.0
+    return float(cache.bytes.typical / (cache.bytes.typical + reserve.bytes.typical))
+
+
+def _sequences(room: float, workload: Workload, plan: Plan, rank: RankClass) -> int:
+    job = workload.serving
+    one = sequence_bytes(workload.model, job, plan, rank, job.sequence_tokens) if job else 0
     return int(room // one) if one else 0
+
+
+def _tokens(room: float, workload: Workload, plan: Plan, rank: RankClass) -> int:
+    job = workload.serving
+    each = bytes_per_token(workload.model, job, plan, rank) if job else 0
+    return int(room // (each * BLOCK_TOKENS)) * BLOCK_TOKENS if each else 0
+
+
+def _longest(room: float, workload: Workload, plan: Plan, rank: RankClass) -> int:
+    """By bisection, since windows and blocks make the cache of a sequence a curve of steps."""
+    job, low, high = workload.serving, 0, LONGEST
+    while job and low < high:
+        middle = (low + high + 1) // 2
+        fits = sequence_bytes(workload.model, job, plan, rank, middle) <= room
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+LONGEST = 10**8

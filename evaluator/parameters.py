@@ -20,6 +20,8 @@ class Split(StrEnum):
     """1/t of it."""
     KV_HEADS = "kv_heads"
     """Whole KV heads: at least one, so the share stops falling when t exceeds their number."""
+    EXPERTS = "experts"
+    """Whole experts where the plan divides them, else 1/t of each."""
     NONE = "none"
     """All of it."""
 
@@ -83,6 +85,16 @@ def head(shape: ModelShape) -> tuple[Part, ...]:
     norm = Part(Module.NORM, shape.hidden * (1 + shape.norms.bias), Split.NONE)
     matrix = 0 if shape.tied else shape.vocab * shape.hidden
     return (norm, Part(Module.HEAD, matrix + shape.vocab * shape.head_bias))
+
+
+def further_prediction(shape: ModelShape) -> tuple[Part, ...]:
+    """What joins a layer of further prediction to the model: a projection of two states to one
+    and three norms (DeepSeek-V3, arXiv 2412.19437, section 2.2). The layer itself counts apart."""
+    count, hidden = shape.predict_layers, shape.hidden
+    if not count:
+        return ()
+    joined = Part(Module.MLP, 2 * hidden * hidden * count)
+    return (joined, Part(Module.NORM, 3 * hidden * count, Split.NONE))
 
 
 def others(shape: ModelShape) -> int:
@@ -177,6 +189,7 @@ def _experts(shape: ModelShape, experts: Experts) -> tuple[Part, ...]:
         Part(
             Module.EXPERT,
             experts.count * each,
+            Split.EXPERTS,
             active_share=experts.active / experts.count,
             padded_axis=experts.size,
         ),

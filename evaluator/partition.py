@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from enum import StrEnum
+from functools import lru_cache, reduce
 
 from evaluator.parameters import (
     Module,
     Part,
     Split,
     embedding,
+    further_prediction,
     head,
     is_expert_layer,
     layer_parts,
 )
 from evaluator.plans import Plan
+from evaluator.ranges import Number, choose, larger
 from evaluator.shapes import ModelShape
 
 
@@ -66,7 +69,8 @@ def _stage(shape: ModelShape, plan: Plan, index: int) -> RankClass:
 def _weight(shape: ModelShape, rank: RankClass) -> int:
     if not shape.computable:
         return rank.layers
-    return sum(held.part.params * held.count for held in layer_parts_of(shape, rank))
+    groups = layer_groups(shape, rank)
+    return sum(part.params * one.count for one in groups for part in layer_parts(shape, one.routed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +94,10 @@ def layer_groups(shape: ModelShape, rank: RankClass) -> tuple[LayerGroup, ...]:
     """The layers of a stage, those alike together: a budget needs two or three groups, not 100."""
     kept = _kept_by_layer(shape.kept_16bit)
     everywhere = kept.get(EVERY, frozenset())
+    further = [shape.layers - 1] * shape.predict_layers if rank.has_head else []
     groups = Counter(
         (is_expert_layer(shape, index), everywhere | kept.get(str(index), frozenset()))
-        for index in range(rank.first, rank.first + rank.layers)
+        for index in (*range(rank.first, rank.first + rank.layers), *further)
     )
     return tuple(LayerGroup(routed, count, names) for (routed, names), count in groups.items())
 
@@ -121,58 +126,152 @@ def _named_module(name: str) -> tuple[str, str]:
     return layer, rest[-1] if rest else EVERY
 
 
+class Rule(StrEnum):
+    """Which parameters of a part a weight format may quantise."""
+
+    KEPT = "kept"
+    """None: embedding, head, norms, router, and what a checkpoint leaves in 16 bits."""
+    MATRIX = "matrix"
+    EXPERT = "expert"
+
+
+QUANTISED = (Module.ATTENTION, Module.MLP, Module.EXPERT)
+
+
 @dataclass(frozen=True, slots=True)
-class HeldPart:
-    """`count` times the same part; `kept` where a quantised checkpoint leaves it in 16 bits."""
+class Piece:
+    """`params` parameters alike in place, split and rule, `count` times on a rank.
 
-    part: Part
-    count: int = 1
-    kept: bool = False
+    Numbers may be arrays, one element for each (model, plan). `place` tells layers of one kind,
+    or an end of the model. `kv_heads`, `experts` and `axis` (an expert's inner size) are the
+    model's.
+    """
 
+    place: str
+    split: Split
+    rule: Rule
+    params: Number
+    count: Number
+    kv_heads: Number
+    experts: Number
+    axis: Number
 
-def layer_parts_of(shape: ModelShape, rank: RankClass) -> Iterator[HeldPart]:
-    """The parts of the layers of a stage."""
-    for group in layer_groups(shape, rank):
-        for part in layer_parts(shape, group.routed):
-            yield HeldPart(part, group.count, group.keeps(part))
-
-
-def parts_of(shape: ModelShape, rank: RankClass) -> Iterator[HeldPart]:
-    """Every part that a stage holds. A tied head is a copy of the embedding on the last stage."""
-    ends = embedding(shape) if rank.has_embedding else ()
-    if rank.has_head:
-        ends = (*ends, *head(shape))
-    if shape.tied and rank.has_head and not rank.has_embedding:
-        ends = (*ends, embedding(shape)[0])
-    yield from map(HeldPart, ends)
-    yield from layer_parts_of(shape, rank)
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Pieces are summed in this order, so that a padded list gives the same sum."""
+        return (self.place, self.split, self.rule)
 
 
-def local_params(part: Part, shape: ModelShape, tp: int) -> int:
-    """Parameters of a part on one tensor-parallel rank."""
-    if part.split is Split.NONE:
-        return part.params
-    if part.split is Split.TENSOR:
-        return -(-part.params // tp)
-    heads = shape.attention.kv_heads
-    return -(-part.params * kv_heads_per_rank(heads, tp) // heads)
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one GPU of a rank class holds, before its share is taken. `rank` may hold arrays."""
+
+    rank: RankClass
+    pieces: tuple[Piece, ...]
+    dense_layers: Number
+    routed_layers: Number
 
 
-def kv_heads_per_rank(kv_heads: int, tp: int) -> int:
+@lru_cache(maxsize=4096)
+def stage_of(shape: ModelShape, rank: RankClass) -> Stage:
+    groups = layer_groups(shape, rank)
+    parts = [part for group in groups for part in _of_group(shape, group)]
+    return Stage(
+        rank,
+        _joined(shape, [*_of_ends(shape, rank), *parts]),
+        sum(group.count for group in groups if not group.routed),
+        sum(group.count for group in groups if group.routed),
+    )
+
+
+Placed = tuple[str, Part, int, bool]
+"""A part, where it is, how often, and whether the checkpoint keeps it in 16 bits."""
+
+
+def _of_group(shape: ModelShape, group: LayerGroup) -> Iterator[Placed]:
+    kind = "routed" if group.routed else "dense"
+    place = f"layers {kind} {','.join(sorted(group.kept))}"
+    for part in layer_parts(shape, group.routed):
+        yield place, part, group.count, group.keeps(part)
+
+
+def _of_ends(shape: ModelShape, rank: RankClass) -> Iterator[Placed]:
+    """A tied head, and layers that predict further, need a copy of the embedding on the last
+    stage."""
+    first, last = int(rank.has_embedding), int(rank.has_head)
+    copied = int((shape.tied or shape.predict_layers > 0) and last and not first)
+    yield from (("end first", part, first, False) for part in embedding(shape))
+    yield from (("end last", part, last, False) for part in head(shape))
+    yield from (("end further", part, last, False) for part in further_prediction(shape))
+    yield "end copy", embedding(shape)[0], copied, False
+
+
+def _joined(shape: ModelShape, placed: Iterable[Placed]) -> tuple[Piece, ...]:
+    """Parts that are alike make one piece: a layer has three to five instead of ten."""
+    sums: dict[tuple[str, Split, Rule], Piece] = {}
+    experts = shape.experts
+    for place, part, count, kept in placed:
+        quantised = part.module in QUANTISED and not kept
+        matrix = Rule.EXPERT if part.module is Module.EXPERT else Rule.MATRIX
+        key = (place, part.split, matrix if quantised else Rule.KEPT)
+        held = sums.get(key)
+        sums[key] = Piece(
+            *key,
+            params=part.params + (held.params if held else 0),
+            count=count,
+            kv_heads=shape.attention.kv_heads,
+            experts=experts.count if experts else 1,
+            axis=max(part.padded_axis, held.axis if held else 0, 1),
+        )
+    return tuple(sorted(sums.values(), key=lambda piece: piece.key))
+
+
+def local_params(piece: Piece, plan: Plan) -> Number:
+    """Parameters of one of the pieces on one GPU, rounded up.
+
+    KV heads are whole. Experts are divided by `ep`, or like all else by `tp` where it is 1.
+    """
+    if piece.split is Split.NONE:
+        return piece.params
+    if piece.split is Split.TENSOR:
+        return -(-piece.params // plan.tp)
+    if piece.split is Split.KV_HEADS:
+        here = kv_heads_per_rank(piece.kv_heads, plan.tp)
+        return -(-piece.params * here // piece.kv_heads)
+    each = piece.params * kv_heads_per_rank(piece.experts, plan.ep)
+    degree = choose(plan.ep > 1, plan.etp, plan.tp)
+    return -(-each // (piece.experts * degree))
+
+
+def kv_heads_per_rank(kv_heads: Number, tp: Number) -> Number:
     """Heads are whole: at least one on each rank, replicated when tp exceeds their number."""
     return -(-kv_heads // tp)
 
 
+def params_of(stage: Stage, plan: Plan) -> tuple[Number, Number]:
+    """Parameters on one GPU of a stage, before data-parallel ranks share them: those of experts,
+    and all others."""
+    experts, others = 0, 0
+    for piece in stage.pieces:
+        here = local_params(piece, plan) * piece.count
+        if piece.split is Split.EXPERTS:
+            experts = experts + here
+        else:
+            others = others + here
+    return experts, others
+
+
 @lru_cache(maxsize=4096)
-def params_on(shape: ModelShape, rank: RankClass, tp: int) -> int:
-    """Parameters on one GPU of a rank class, before sharding over data-parallel ranks."""
-    return sum(local_params(held.part, shape, tp) * held.count for held in parts_of(shape, rank))
+def params_on(shape: ModelShape, rank: RankClass, plan: Plan) -> int:
+    """All parameters on one GPU of a rank class."""
+    return sum(params_of(stage_of(shape, rank), plan))
 
 
-def largest_layer(shape: ModelShape, rank: RankClass, tp: int) -> int:
-    """Parameters of the largest layer of a stage on one tensor-parallel rank."""
-    sizes = (
-        sum(local_params(part, shape, tp) for part in layer_parts(shape, group.routed))
-        for group in layer_groups(shape, rank)
-    )
-    return max(sizes, default=0)
+def largest_layer(stage: Stage, plan: Plan) -> Number:
+    """Parameters of the largest layer of a stage on one GPU."""
+    sums: dict[str, Number] = {}
+    for piece in stage.pieces:
+        if piece.place.startswith("layers"):
+            here = choose(piece.count > 0, local_params(piece, plan), 0)
+            sums[piece.place] = sums.get(piece.place, 0) + here
+    return reduce(larger, sums.values(), 0)

@@ -8,6 +8,7 @@ from enum import IntEnum
 
 from evaluator.findings import Code, Finding, finding
 from evaluator.jobs import Workload
+from evaluator.ranges import choose, larger
 from evaluator.shapes import ModelShape
 
 
@@ -44,6 +45,10 @@ class Plan:
     shard     ranks that share one copy of the parameters (ZeRO-3/FSDP); 1 is plain data parallel
     replicas  independent copies of a serving engine, which exchange nothing
     nodes     machines of one listing that the plan spans
+    ep        ranks that share the experts of a layer; they are ranks of `tp` and `dp`, no more GPUs
+    etp       tensor parallel degree inside an expert, where `ep` is above 1
+    cp        ranks that share the tokens of a sequence
+    virtual   stages of one pipeline rank (interleaved schedule)
     """
 
     tp: int = 1
@@ -52,11 +57,21 @@ class Plan:
     shard: int = 1
     replicas: int = 1
     nodes: int = 1
+    ep: int = 1
+    etp: int = 1
+    cp: int = 1
+    virtual: int = 1
 
     @property
     def gpus(self) -> int:
         """GPUs that work, over all machines."""
-        return self.tp * self.pp * self.dp * self.replicas
+        return self.tp * self.pp * self.dp * self.cp * self.replicas
+
+    @property
+    def expert_shard(self) -> int:
+        """Ranks that share the states of one expert, where `shard` ranks share all the others."""
+        shared = larger(1, self.shard * self.tp // (self.ep * self.etp))
+        return choose(self.ep > 1, shared, self.shard)  # type: ignore[no-any-return]
 
     @property
     def exchanges(self) -> bool:

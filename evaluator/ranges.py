@@ -1,9 +1,19 @@
-"""A prediction is a range: low, typical, high, in that order."""
+"""A prediction is a range: low, typical, high, in that order.
+
+What computes with numbers here also takes NumPy arrays of them: one formula for one plan and for
+a thousand. Array results equal the scalar ones bit for bit, as long as sums keep their order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Number: TypeAlias = Any
+"""A number, or a NumPy array of numbers."""
 
 
 class InvalidRange(ValueError):
@@ -14,25 +24,75 @@ class InvalidRange(ValueError):
 class Range:
     """Three values of one unit, which the name of whatever holds the range gives."""
 
-    low: float
-    typical: float
-    high: float
+    low: Number
+    typical: Number
+    high: Number
 
     def __post_init__(self) -> None:
+        """Arrays are looked at once, where a budget of columns is whole: it takes long."""
+        if isinstance(self.typical, np.ndarray) or isinstance(self.high, np.ndarray):
+            return
         if not self.low <= self.typical <= self.high:
             raise InvalidRange(f"{self.low} <= {self.typical} <= {self.high} does not hold")
+
+    @property
+    def ordered(self) -> bool:
+        """Whether low, typical and high are in this order in every element."""
+        return bool(np.all((self.low <= self.typical) & (self.typical <= self.high)))
 
     def __add__(self, other: Range) -> Range:
         return Range(self.low + other.low, self.typical + other.typical, self.high + other.high)
 
-    def scaled(self, factor: float) -> Range:
+    def scaled(self, factor: Number) -> Range:
         """Every value times a factor of at least 0."""
         return Range(self.low * factor, self.typical * factor, self.high * factor)
 
+    def times(self, other: Range) -> Range:
+        """End by end: the low of one times the low of the other."""
+        return Range(self.low * other.low, self.typical * other.typical, self.high * other.high)
 
-def exact(value: float) -> Range:
+
+def exact(value: Number) -> Range:
     return Range(value, value, value)
 
 
 def total(ranges: Iterable[Range]) -> Range:
     return sum(ranges, exact(0))
+
+
+def larger(one: Number, other: Number) -> Number:
+    """The larger of two numbers, element by element."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.maximum(one, other)
+    return one if one >= other else other
+
+
+def smaller(one: Number, other: Number) -> Number:
+    """The smaller of two numbers, element by element."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.minimum(one, other)
+    return one if one <= other else other
+
+
+def choose(condition: Number, yes: Number, no: Number) -> Number:
+    """`yes` where the condition holds, element by element."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, yes, no)
+    return yes if condition else no
+
+
+def choose_range(condition: Number, yes: Range, no: Range) -> Range:
+    """`yes` where the condition holds, end by end and element by element."""
+    if not isinstance(condition, np.ndarray):
+        return yes if condition else no
+    ends = zip((yes.low, yes.typical, yes.high), (no.low, no.typical, no.high), strict=True)
+    return Range(*(np.where(condition, one, other) for one, other in ends))
+
+
+def largest(one: Range, other: Range) -> Range:
+    """The larger of two ranges, end by end."""
+    return Range(
+        larger(one.low, other.low),
+        larger(one.typical, other.typical),
+        larger(one.high, other.high),
+    )

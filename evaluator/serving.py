@@ -2,62 +2,154 @@
 
 from __future__ import annotations
 
+from evaluator.adapters import adapter_params_on
 from evaluator.budgets import Component
+from evaluator.engines import Engine, Share, engine
 from evaluator.formats import WeightFormat
 from evaluator.jobs import ServingJob, Workload
 from evaluator.kv_cache import kv_component, sequences_per_replica
+from evaluator.parameters import others
 from evaluator.partition import RankClass
 from evaluator.plans import Plan
-from evaluator.ranges import Range, exact
+from evaluator.ranges import Range, choose_range, exact, larger, largest
 from evaluator.shapes import ModelShape
+from evaluator.sizes import Sizes, sizes_of
 from evaluator.units import GIB
 from evaluator.weights import weights_component
 
-SAMPLER_BYTES = 38.5
-"""Bytes per sequence and vocabulary entry of the sampler's buffers: an empirical fit to logged
-profile peaks of vLLM (llm-d-planner's empirical results)."""
 PREFILL_BYTES = 6
-"""Bytes per token of a step and element of (inner size + hidden): the second empirical fit."""
-PREFILL_TOKENS = Range(2048, 8192, 8192)
-"""Tokens of one prefill step where not stated: vLLM's defaults on small and on large cards."""
+"""Bytes per token of a step and element of (inner size + hidden): an empirical fit to logged
+profile peaks (llm-d-planner)."""
 LEAST_SEQUENCES_HIGH = 256
 """vLLM profiles with at least this many sequences unless `max_num_seqs` is stated."""
-PEAK_SPREAD = Range(0.5, 1.0, 1.3)
+PEAK_SPREAD = Range(0.88, 1.0, 1.12)
+"""Logged peaks against the two fits: 34.8 to 39.6 bytes where the fit has 38.5."""
+TOWER = Range(0, 0.25 * GIB, 2.0 * GIB)
+"""Profiling with the largest image on top of the text peak. A model that attends to its images
+across layers has taken 0.29 GiB per sequence (vllm#12126), which no range here covers."""
+ADAPTER_BYTES = DRAFT_BYTES = 2
 
-ALONE = Range(0.05 * GIB, 0.15 * GIB, 1.8 * GIB)
-WITH_COMMUNICATORS = Range(0.3 * GIB, 0.55 * GIB, 3.6 * GIB)
-GRAPHS = Range(0.1 * GIB, 0.5 * GIB, 1.1 * GIB)
+
+def engine_of(job: ServingJob) -> Engine:
+    return engine(job.engine, job.engine_version)
 
 
 def serving_components(
     workload: Workload, job: ServingJob, form: WeightFormat, plan: Plan, rank: RankClass
 ) -> tuple[Component, ...]:
-    """Weights, cache, activation peak, what the engine holds besides, captured graphs."""
-    model = workload.model
+    """Weights, cache, activation peak, what the engine holds besides, captured graphs, and what
+    only some jobs have."""
+    model, runs = workload.model, engine_of(job)
+    cache = kv_component(model, job, plan, rank)
+    optional = (
+        _cache_reserve(job, runs, cache),
+        _tower_profile(model, rank),
+        lora_buffers(model, job, plan, rank),
+        _draft_model(job, plan),
+    )
     return (
         weights_component(model, workload.weights_format, form, plan, rank),
-        kv_component(model, job, plan, rank),
+        cache,
         _activation_peak(model, job, plan, rank),
-        _engine_overhead(plan),
-        _cuda_graphs(),
+        _engine_overhead(runs, plan),
+        _cuda_graphs(runs),
+        *(part for part in optional if part),
     )
+
+
+def _cache_reserve(job: ServingJob, runs: Engine, cache: Component) -> Component | None:
+    """An engine that gives the cache a share of the free memory leaves the rest of it unused."""
+    if runs.share is not Share.FREE:
+        return None
+    left = 1 / job.memory_utilization - 1
+    return Component(
+        name="cache_reserve",
+        bytes=cache.bytes.scaled(left),
+        formula="cache x (1 / share of the free memory - 1)",
+        inputs=(("share of the free memory", f"{job.memory_utilization:g}"),),
+        source=f"{runs.name}: its fraction is of what is free once all the rest is loaded",
+    )
+
+
+def _tower_profile(shape: ModelShape, rank: RankClass) -> Component | None:
+    if not others(shape) or not rank.has_embedding:
+        return None
+    return Component(
+        name="tower_profile",
+        bytes=TOWER,
+        formula="the engine's profile run with its largest image or sound",
+        inputs=(("parameters beyond the text model", f"{others(shape):,}"),),
+        source="no fit: a multimodal 24B peaked below its text fit, an 11B far above (vllm#12126)",
+    )
+
+
+def lora_buffers(
+    shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass
+) -> Component | None:
+    """Room for adapters, which an engine sets aside when it loads, used or not."""
+    if job.lora is None:
+        return None
+    each = adapter_params_on(shape, job.lora, plan, rank) * ADAPTER_BYTES
+    return Component(
+        name="lora_buffers",
+        bytes=exact(each * job.adapters),
+        formula="adapters x rank x (inputs + outputs) of each adapted matrix x 2 bytes",
+        inputs=(("adapters", str(job.adapters)), ("rank", str(job.lora.rank))),
+        source="LoRA, arXiv 2106.09685; engines allocate max_loras x max_lora_rank in advance",
+    )
+
+
+def draft_bytes(job: ServingJob, plan: Plan) -> Range:
+    """Divided over the tensor ranks at best, whole on each at worst."""
+    whole = float(job.draft_params * DRAFT_BYTES)
+    return Range(whole / plan.tp, whole / plan.tp, whole * 1.1)
+
+
+def _draft_model(job: ServingJob, plan: Plan) -> Component | None:
+    if not job.draft_params:
+        return None
+    return Component(
+        name="draft_model",
+        bytes=draft_bytes(job, plan),
+        formula="parameters x 2 bytes / tp, at most whole on every rank and a tenth of cache",
+        inputs=(("parameters of the draft model", f"{job.draft_params:,}"), ("tp", str(plan.tp))),
+        source="a draft of 3.07 GB beside the weights in InferenceX#2128",
+    )
+
+
+def peak_bytes(sizes: Sizes, job: ServingJob, plan: Plan, rank: RankClass) -> Range:
+    """The larger of one prefill step and the sampler, which only the last stage runs."""
+    sampler = choose_range(rank.has_head, _sampler(sizes, job, plan), exact(0.0))
+    return largest(sampler, _prefill(sizes, job, plan)).times(PEAK_SPREAD)
+
+
+def _sampler(sizes: Sizes, job: ServingJob, plan: Plan) -> Range:
+    """An engine profiles with `max_num_seqs`, whatever is asked of it later."""
+    each = engine_of(job).sampler_bytes * sizes.vocab
+    if job.max_num_seqs is not None:
+        return exact(each * job.max_num_seqs)
+    wanted = sequences_per_replica(job, plan)
+    return Range(each * wanted, each * wanted, each * larger(wanted, LEAST_SEQUENCES_HIGH))
+
+
+def _prefill(sizes: Sizes, job: ServingJob, plan: Plan) -> Range:
+    width = PREFILL_BYTES * (sizes.widest / plan.tp + sizes.hidden)
+    return _step_tokens(job).scaled(width)
+
+
+def _step_tokens(job: ServingJob) -> Range:
+    stated = job.max_num_batched_tokens
+    return exact(stated) if stated else engine_of(job).step_tokens
 
 
 def _activation_peak(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> Component:
-    """The larger of one prefill step and the sampler, which only the last stage runs."""
-    sampler = _sampler(shape, job, plan) if rank.has_head else Range(0, 0, 0)
-    prefill = _prefill(shape, job, plan)
-    peak = Range(
-        max(sampler.low, prefill.low) * PEAK_SPREAD.low,
-        max(sampler.typical, prefill.typical),
-        max(sampler.high, prefill.high) * PEAK_SPREAD.high,
-    )
     return Component(
         name="activations",
-        bytes=peak,
-        formula="max(6 x step tokens x (inner / tp + hidden), 38.5 x sequences x vocabulary)",
+        bytes=peak_bytes(sizes_of(shape), job, plan, rank),
+        formula="max(6 x step tokens x (inner / tp + hidden), sampler x sequences x vocabulary)",
         inputs=(
-            ("step tokens", f"{job.max_num_batched_tokens or PREFILL_TOKENS.typical:,}"),
+            ("step tokens", f"{_step_tokens(job).typical:,.0f}"),
+            ("sampler bytes", f"{engine_of(job).sampler_bytes:g}"),
             ("sequences", str(job.max_num_seqs or sequences_per_replica(job, plan))),
             ("vocabulary", f"{shape.vocab:,}"),
             ("tp", str(plan.tp)),
@@ -66,46 +158,30 @@ def _activation_peak(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankC
     )
 
 
-def _sampler(shape: ModelShape, job: ServingJob, plan: Plan) -> Range:
-    """An engine profiles with `max_num_seqs`, whatever is asked of it later."""
-    each = SAMPLER_BYTES * shape.vocab
-    if job.max_num_seqs is not None:
-        return exact(each * job.max_num_seqs)
-    wanted = sequences_per_replica(job, plan)
-    return Range(each * wanted, each * wanted, each * max(wanted, LEAST_SEQUENCES_HIGH))
-
-
-def _prefill(shape: ModelShape, job: ServingJob, plan: Plan) -> Range:
-    width = PREFILL_BYTES * (_inner(shape) / plan.tp + shape.hidden)
-    stated = job.max_num_batched_tokens
-    tokens = exact(stated) if stated else PREFILL_TOKENS
-    return tokens.scaled(width)
-
-
-def _inner(shape: ModelShape) -> int:
-    """Inner size of the widest layer as one token sees it."""
-    experts = shape.experts
-    if experts is None:
-        return shape.mlp_size
-    routed = experts.active * experts.size + experts.shared_size
-    return max(routed, shape.mlp_size) if experts.dense_layers else routed
-
-
-def _engine_overhead(plan: Plan) -> Component:
-    joined = plan.tp * plan.pp > 1
+def _engine_overhead(runs: Engine, plan: Plan) -> Component:
+    ranks = plan.tp * plan.pp
     return Component(
         name="engine_overhead",
-        bytes=WITH_COMMUNICATORS if joined else ALONE,
-        formula="CUDA context, libraries and, on several GPUs, communicators",
-        inputs=(("GPUs of one replica", str(plan.tp * plan.pp)),),
-        source="logs: 0.03 to 1.79 GiB alone, 0.54 to 3.58 at tp 2 (llm-d-planner, vllm#10511)",
+        bytes=runs.beside(ranks),
+        formula="CUDA context, libraries and, on several GPUs, communicators that grow with them",
+        inputs=(
+            ("engine", f"{runs.name} since {_dotted(runs)}"),
+            ("GPUs of a replica", str(ranks)),
+        ),
+        source=runs.sources,
     )
 
 
-def _cuda_graphs() -> Component:
+def _cuda_graphs(runs: Engine) -> Component:
+    where = "inside" if runs.graphs_inside else "outside"
     return Component(
         name="cuda_graphs",
-        bytes=GRAPHS,
-        formula="captured decode graphs",
-        source="vLLM logs: 0.09 to 1.03 GiB (llm-d-planner)",
+        bytes=runs.graphs,
+        formula=f"captured decode graphs, {where} the engine's share of the memory",
+        inputs=(("engine", f"{runs.name} since {_dotted(runs)}"),),
+        source=runs.sources,
     )
+
+
+def _dotted(runs: Engine) -> str:
+    return ".".join(map(str, runs.since))

@@ -79,6 +79,8 @@ class ModelShape:
     activations follow. `cached_layers` is how many layers keep a growing cache; None is all.
     `kept_16bit` are names of modules that a quantised checkpoint leaves in 16 bits, and
     `checkpoint_format` is how the checkpoint is quantised in the config's own words ("" is not).
+    `predict_layers` are extra layers on the last stage that predict tokens further ahead; engines
+    and published counts leave them out, so they are 0 unless a training job has them.
     """
 
     name: str
@@ -102,4 +104,5 @@ class ModelShape:
     given_params: int | None = None
     kept_16bit: tuple[str, ...] = ()
     checkpoint_format: str = ""
+    predict_layers: int = 0
     source: str = ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from evaluator.calibration import figure
-from evaluator.engines import EngineLoad, EngineModel, is_unpacked, load_of
+from evaluator.engine_load import EngineLoad, EngineModel, is_unpacked, load_of
 from evaluator.estimates import Estimate, estimate, estimates, hull
 from evaluator.formats import weight_format
 from evaluator.jobs import Workload

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from evaluator.calibration import constants, figure
 from evaluator.collectives import Operation
 from evaluator.devices import Device
-from evaluator.engines import MOST_SEQUENCES, EngineModel
+from evaluator.engine_load import MOST_SEQUENCES, EngineModel
 from evaluator.estimates import Result, Setting
 from evaluator.jobs import ServingJob
 from evaluator.link_costs import NVLINKS, Group, seconds

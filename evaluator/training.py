@@ -33,12 +33,15 @@ def training_components(
     return (*parts, _overhead(parts))
 
 
+def overhead_bytes(others: Range) -> Range:
+    """CUDA context, communicators, fragmentation beside all `others`."""
+    return Range(RESERVE.low, RESERVE.typical, RESERVE.high + FRAGMENTED_HIGH * others.high)
+
+
 def _overhead(parts: list[Component]) -> Component:
-    """CUDA context, communicators, fragmentation."""
-    others = total(part.bytes for part in parts)
     return Component(
         name="overhead",
-        bytes=Range(RESERVE.low, RESERVE.typical, RESERVE.high + FRAGMENTED_HIGH * others.high),
+        bytes=overhead_bytes(total(part.bytes for part in parts)),
         formula="1.0 to 5.0 GiB, typically 2.5, and up to 5 % of the rest",
         source="ml-engineering: context 0.3 to 2 GiB, communicators 1.5, fragmentation 2 to 10 %",
     )

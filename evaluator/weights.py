@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from evaluator.budgets import Component
 from evaluator.formats import WeightFormat
-from evaluator.parameters import Module, others
-from evaluator.partition import RankClass, local_params, parts_of
+from evaluator.parameters import others
+from evaluator.partition import Piece, RankClass, Rule, Stage, local_params, stage_of
 from evaluator.plans import Plan
-from evaluator.ranges import Range, exact, total
+from evaluator.ranges import Number, Range, choose, choose_range, exact
 from evaluator.shapes import ModelShape
-
-MATRICES = (Module.ATTENTION, Module.MLP, Module.EXPERT)
-"""Modules that a format may quantise; embedding, head, norms and router keep 16 bits."""
 
 EXPERT_PADDING = 256
 """MXFP4 kernels round the inner size of an expert up to this; inferred from two loaded models
 (64.4 and 13.5 GiB, llm-d-planner), so the range reaches from no padding to a repacked layout."""
 REPACKED = 1.025
-LOADED = Range(0.998, 1.0, 1.025)
-"""What engines log against the computed size: up to 0.2 % above on one GPU, 0.6 to 1.8 % with
-tensor parallelism, at most 2.4 % (public logs), and rounding of the log below."""
+LOADED = Range(0.99, 1.001, 1.03)
+DIVIDED = Range(0.99, 1.008, 1.03)
+"""What engines log against the computed size. On one GPU the usual excess is 0.02 to 0.2 %; over
+tensor ranks 0.06 to 1.8 %, since some tensors are whole on each. Single logs reach 2.7 %."""
+ON_FILE = Range(0.99, 1.0, 1.01)
+"""Published file sizes have two to three digits, and bits per weight as many."""
 UNCOVERED_SPREAD = Range(0.97, 1.0, 1.08)
 """An architecture whose parts are not known: how much of it a format leaves in 16 bits, and how
 evenly ranks share it, are guesses."""
@@ -35,45 +35,50 @@ def weights_on(
 ) -> Range:
     """Bytes on one GPU of a rank class. `loaded` False is the checkpoint, without padding."""
     if not shape.computable:
-        return _uncovered(shape, form, plan)
-    sizes: dict[tuple[Module, int, bool], int] = {}
-    for held in parts_of(shape, rank):
-        part = held.part
-        key = (part.module, part.padded_axis, held.kept)
-        sizes[key] = sizes.get(key, 0) + local_params(part, shape, plan.tp) * held.count
-    spread = LOADED if loaded else exact(1)
-    text = total(
-        _bits(form, module, axis, kept, loaded).scaled(params / 8)
-        for (module, axis, kept), params in sizes.items()
-    )
-    whole = text + _beyond_text(shape, form, plan, rank)
-    return Range(whole.low * spread.low, whole.typical, whole.high * spread.high)
+        return _uncovered(shape, form, plan, loaded)
+    return weights_bytes(stage_of(shape, rank), others(shape), form, plan, loaded=loaded)
 
 
-def _uncovered(shape: ModelShape, form: WeightFormat, plan: Plan) -> Range:
+def weights_bytes(
+    stage: Stage, beyond: Number, form: WeightFormat, plan: Plan, *, loaded: bool = True
+) -> Range:
+    """Bytes on one GPU of a stage; `beyond` are parameters beside the text model."""
+    held = exact(0.0)
+    for piece in stage.pieces:
+        local = local_params(piece, plan) * piece.count
+        held += _bits(form, piece, loaded).scaled(local / 8)
+    whole = held + _beyond_text(stage, beyond, form, plan)
+    return whole.times(_spread(form, plan, loaded))
+
+
+def _spread(form: WeightFormat, plan: Plan, loaded: bool) -> Range:
+    if form.mapped or not loaded:
+        return ON_FILE
+    return choose_range(plan.tp > 1, DIVIDED, LOADED)
+
+
+def _uncovered(shape: ModelShape, form: WeightFormat, plan: Plan, loaded: bool) -> Range:
     bits = form.bits.scaled((shape.given_params or 0) / 8 / (plan.tp * plan.pp))
-    spread = exact(1) if plan.gpus == 1 and form.whole else UNCOVERED_SPREAD
+    even = plan.gpus == 1 and form.whole
+    spread = _spread(form, plan, loaded) if even else UNCOVERED_SPREAD
     return Range(bits.low * spread.low, bits.typical, bits.high * spread.high)
 
 
-def _bits(form: WeightFormat, module: Module, axis: int, kept: bool, loaded: bool) -> Range:
+def _bits(form: WeightFormat, piece: Piece, loaded: bool) -> Range:
     if form.whole:
         return form.bits
-    quantised = module is Module.EXPERT if form.experts_only else module in MATRICES
-    if kept or not quantised:
+    if piece.rule is Rule.KEPT or (form.experts_only and piece.rule is not Rule.EXPERT):
         return exact(16)
     if form.experts_only and loaded:
-        padded = -(-axis // EXPERT_PADDING) * EXPERT_PADDING / axis
-        bits = form.bits.typical
-        return Range(bits, bits * padded, bits * max(padded * REPACKED, padded))
+        padded = -(-piece.axis // EXPERT_PADDING) * EXPERT_PADDING / piece.axis
+        return Range(1.0, padded, padded * REPACKED).scaled(form.bits.typical)
     return form.bits
 
 
-def _beyond_text(shape: ModelShape, form: WeightFormat, plan: Plan, rank: RankClass) -> Range:
+def _beyond_text(stage: Stage, beyond: Number, form: WeightFormat, plan: Plan) -> Range:
     """A vision tower and the like: 16 bits, on the first stage, divided by tp or replicated."""
-    extra = others(shape) if rank.has_embedding else 0
     bits = form.bits.typical if form.whole else 16
-    size = extra * bits / 8
+    size = choose(stage.rank.has_embedding, beyond * bits / 8, 0.0)
     return Range(size / plan.tp, size / plan.tp, size)
 
 

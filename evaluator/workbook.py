@@ -67,4 +67,4 @@ class Workbook:
         if form is None or not model.dimensioned or total_params(model) is None:
             return None
         whole = rank_classes(model, Plan())[0]
-        return round(weights_on(model, form, Plan(), whole, loaded=False).typical)
+        return round(float(weights_on(model, form, Plan(), whole, loaded=False).typical))

@@ -15,6 +15,7 @@ from time import perf_counter
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
 
 import django
+import numpy as np
 
 django.setup()
 
@@ -25,11 +26,15 @@ from django.db import connection  # noqa: E402
 from django.test import Client  # noqa: E402
 
 from evaluator.candidates import Offering  # noqa: E402
+from evaluator.columns import Models, budget_columns, plan_columns  # noqa: E402
 from evaluator.facts import declared  # noqa: E402
 from evaluator.gpus import specs  # noqa: E402
 from evaluator.machine import Machine  # noqa: E402
+from evaluator.models import preset, presets  # noqa: E402
+from evaluator.plans import Plan  # noqa: E402
 from evaluator.prices import Basis, Quote, TimeUnit  # noqa: E402
 from evaluator.shortlist import rank, shortlist  # noqa: E402
+from evaluator.sizes import Sizes  # noqa: E402
 from evaluator.verdict import judge_briefly  # noqa: E402
 from evaluator.workbook import Workbook  # noqa: E402
 from evaluator.workload import parse_workload, workload_presets  # noqa: E402
@@ -108,6 +113,31 @@ def _amount(offering: Offering) -> Decimal:
     return offering.quotes[0].amount
 
 
+PAIRS = 1000
+
+
+def bench_budgets() -> None:
+    """A thousand (model, plan) pairs in one call, against the weight formula alone in NumPy."""
+    shapes = [shape for shape in map(preset, presets()) if shape.computable and shape.dimensioned]
+    models, which = Models(shapes), np.arange(PAIRS) % len(shapes)
+    degrees = [Plan(tp=tp, pp=pp, dp=2) for tp in (1, 2, 4, 8) for pp in (1, 2, 4)]
+    plans = plan_columns([degrees[number % len(degrees)] for number in range(PAIRS)])
+    floor = fastest(lambda: _bare_weights(models.sizes(which), plans), rounds=50)
+    for slug in workload_presets():
+        workload = parse_workload(workload_presets()[slug])
+        ours = fastest(lambda w=workload: budget_columns(w, models, which, plans).binding, 20)
+        tell(f"{PAIRS} budgets, {slug}", ours, floor, "the bare weight formula")
+
+
+def _bare_weights(sizes: Sizes, plans: Plan) -> object:
+    """Dense decoder, 16 bits: embedding, head, attention, gated MLP and norms of 32 layers."""
+    width, keys = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
+    attention = 2 * sizes.hidden * width + 2 * sizes.hidden * keys
+    layer = attention + 3 * sizes.hidden * sizes.dense + 2 * sizes.hidden
+    whole = 2 * sizes.vocab * sizes.hidden + 32 * layer + sizes.hidden
+    return 2 * whole / (plans.tp * plans.pp)
+
+
 def bench_reading() -> None:
     body = files("marketplace.samples").joinpath("pages/brackwater.html").read_bytes()
     page = Page("https://brackwater.example/gpu-servers", body, "text/html; charset=utf-8")
@@ -135,13 +165,14 @@ def bench_sync_and_pages() -> None:
 def _bench_pages() -> None:
     client = Client(HTTP_HOST="127.0.0.1")
     floor = fastest(lambda: client.get("/healthz"), rounds=10)
-    for preset in workload_presets():
-        call_command("shortlist", preset, stdout=open(os.devnull, "w"))  # noqa: SIM115
+    for slug in workload_presets():
+        call_command("shortlist", slug, stdout=open(os.devnull, "w"))  # noqa: SIM115
     for address in ("/", "/listings/", "/status/"):
         tell(f"page {address}", fastest(lambda a=address: client.get(a)), floor, "/healthz")
 
 
 if __name__ == "__main__":
     bench_shortlist()
+    bench_budgets()
     bench_reading()
     bench_sync_and_pages()

@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from evaluator.adapters import adapter_params_on
 from evaluator.budgets import RankBudget
-from evaluator.jobs import Workload
-from evaluator.kv_cache import bytes_per_token
+from evaluator.job_fields import LORA_TARGETS
+from evaluator.jobs import Lora, Workload
+from evaluator.kv_cache import LOGGED, bytes_per_token
 from evaluator.memory import budget
 from evaluator.parameters import total_params
 from evaluator.partition import rank_classes
 from evaluator.plans import Plan
 from evaluator.ranges import Range, exact, total
+from evaluator.serving import ADAPTER_BYTES, engine_of
 from evaluator.states import states_component
 from evaluator.weights import weights_on
 from marketplace.accuracy.memory_cases import (
@@ -28,7 +31,13 @@ from marketplace.accuracy.memory_cases import (
     shape_of,
     workload_of,
 )
-from marketplace.accuracy.memory_rooms import predict_capacity, starts, stepped
+from marketplace.accuracy.memory_rooms import (
+    blind_tolerance,
+    most_hopeful,
+    predict_capacity,
+    starts,
+    stepped,
+)
 from marketplace.accuracy.summary import Outcome, Summary, summarise
 
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
@@ -43,12 +52,29 @@ def score(path: Path) -> Summary:
             unreadable.append(str(case))
             continue
         try:
-            outcomes.append(judge(case))
+            outcomes += answers(case)
         except NotJudged:
             left_out.append(case.kind)
         except MALFORMED as problem:
             unreadable.append(f"{case.id}: {type(problem).__name__}: {problem}"[:200])
     return summarise("memory", outcomes, left_out, unreadable)
+
+
+def answers(case: Case) -> list[Outcome]:
+    """The answer to a case, and for a blind one a second, given as if there were no log."""
+    return [judge(case), judge_blind(case)] if case.blind else [judge(case)]
+
+
+def judge_blind(case: Case) -> Outcome:
+    """The answer with `observed` withheld: a kind of its own. Raises NotJudged."""
+    unseen = replace(case, observed={})
+    if case.kind == "kv_capacity":
+        unseen = replace(unseen, tolerance=blind_tolerance(unseen))
+    answer = judge(unseen)
+    within, why = answer.within, answer.why
+    if case.kind == "kv_capacity" and within and answer.predicted > most_hopeful(unseen):
+        within, why = False, "optimistic by more than is allowed"
+    return replace(answer, kind=f"{case.kind}_blind", counted=False, within=within, why=why)
 
 
 def judge(case: Case) -> Outcome:
@@ -83,6 +109,8 @@ def _outcome(case: Case, predicted: Range) -> Outcome:
         low=predicted.low,
         high=predicted.high,
         compared=isinstance(tolerance, int | float),
+        source=case.source,
+        unit=case.measured["unit"],
     )
 
 
@@ -96,7 +124,20 @@ def _weights(case: Case) -> Range:
     sizes = [
         weights_on(shape, form, plan, rank, loaded=loaded) for rank in rank_classes(shape, plan)
     ]
-    return max(sizes, key=lambda size: size.typical)
+    return max(sizes, key=lambda size: size.typical) + _adapter_room(case)
+
+
+def _adapter_room(case: Case) -> Range:
+    """An engine started for LoRA logs the room for adapters with the weights. Where the rank is
+    not stated it may be a small one on attention, or 64 on every projection."""
+    if case.workload.get("lora") is None:
+        return exact(0)
+    stated = serving_of(case).lora
+    guesses = (stated,) * 3 if stated else (Lora(8), Lora(16, LORA_TARGETS), Lora(64, LORA_TARGETS))
+    plan = plan_of(case)
+    rank = rank_classes(shape_of(case), plan)[0]
+    sizes = [adapter_params_on(shape_of(case), one, plan, rank) * ADAPTER_BYTES for one in guesses]
+    return Range(*sizes)
 
 
 def _kv_per_token(case: Case) -> Range:
@@ -106,7 +147,7 @@ def _kv_per_token(case: Case) -> Range:
     plan = cache_plan_of(case) if case.measured.get("scope") == "per_gpu" else Plan()
     split = case.plan.get("dcp") or 1
     each = max(bytes_per_token(shape, job, plan, rank) for rank in rank_classes(shape, plan))
-    return exact(each / split)
+    return LOGGED.scaled(each / split)
 
 
 def _states(case: Case) -> Range:
@@ -129,10 +170,22 @@ def _activations(case: Case) -> Range:
 
 
 def _total_training(case: Case) -> Range:
-    """The peak; where only a bound is published, the states that are certain."""
+    """The peak of the allocator, which holds tensors only; where only a bound is published, the
+    states that are certain."""
     if case.tolerance == "lower_bound":
         return _states(case)
-    return _rank(case, workload_of(case)).bytes
+    rank = _rank(case, workload_of(case))
+    return total(part.bytes for part in rank.components if part.name != "overhead")
+
+
+def _total_inference(case: Case) -> Range:
+    """All that the process holds; nothing is said of requests, so the cache holds one token. Of a
+    model without dimensions the weights and what the engine holds besides."""
+    job = replace(serving_of(case), input_tokens=1)
+    if shape_of(case).dimensioned and budget(workload_of(case), plan_of(case)).ranks:
+        return _rank(case, replace(workload_of(case), serving=job)).bytes
+    plan = plan_of(case)
+    return _weights(case) + engine_of(job).beside(plan.tp * plan.pp)
 
 
 def _component(case: Case, names: tuple[str, ...]) -> Range:
@@ -158,7 +211,8 @@ def _verdict(case: Case) -> Outcome:
     expected = "fits" if (case.kind == "fits") == case.value else "does_not_fit"
     marginal = word == "tight" and case.tolerance == "marginal_allowed"
     within = marginal or started == (expected == "fits")
-    return Outcome(case.id, case.kind, within, word, expected, "" if within else "another verdict")
+    why = "" if within else "another verdict"
+    return Outcome(case.id, case.kind, within, word, expected, why, source=case.source)
 
 
 PREDICTIONS: dict[str, Callable[[Case], Range]] = {
@@ -168,4 +222,5 @@ PREDICTIONS: dict[str, Callable[[Case], Range]] = {
     "activations": _activations,
     "model_states": _states,
     "total_training": _total_training,
+    "total_inference": _total_inference,
 }

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from evaluator.configs import read_model
 from evaluator.fields import InvalidWorkload
 from evaluator.formats import KV_BYTES, WeightFormat, weight_format
 from evaluator.gpus import specs
-from evaluator.jobs import Lora, Precision, Recompute, ServingJob, Task, TrainingJob, Workload
+from evaluator.jobs import (
+    Lora,
+    Offload,
+    Precision,
+    Recompute,
+    ServingJob,
+    Task,
+    TrainingJob,
+    Workload,
+)
 from evaluator.plans import Plan
 from evaluator.ranges import exact
 from evaluator.shapes import ModelShape
@@ -20,8 +31,6 @@ from evaluator.units import GB, GIB, MIB
 
 UNITS = {"bytes": 1, "GiB": GIB, "GB": GB, "bytes_per_token": 1, "tokens": 1}
 TOLERANCE_WORDS = ("exact", "marginal_allowed", "lower_bound", "not_below")
-NOT_MODELLED = ("ep", "cp", "vpp", "etp")
-"""Degrees of a plan that the evaluator has no word for yet."""
 
 
 class UnreadableCase(ValueError):
@@ -45,6 +54,8 @@ class Case:
     observed: Mapping[str, Any]
     measured: Mapping[str, Any]
     tolerance: float | str
+    blind: bool = False
+    source: str = ""
 
     @property
     def value(self) -> Any:
@@ -86,6 +97,8 @@ def _case(row: Mapping[str, Any]) -> Case:
         kind=str(row["kind"]),
         measured=measured,
         tolerance=row["tolerance"],
+        blind=row.get("blind") is True,
+        source=str(row.get("source") or ""),
         **parts,
     )
     _check_value(case)
@@ -107,10 +120,19 @@ def _check_value(case: Case) -> None:
 
 
 def shape_of(case: Case) -> ModelShape:
+    """Megatron trains the layers of further prediction, which engines leave out."""
+    megatron = case.workload.get("engine") == "megatron-core"
+    stated = {**MEGATRON_VOCABULARY, **case.model} if megatron else case.model
     try:
-        return read_model(case.model)[0]
+        shape = read_model(stated)[0]
     except InvalidWorkload as problem:
         raise NotJudged(str(problem)) from problem
+    further = case.model.get("num_nextn_predict_layers") or 0
+    return replace(shape, predict_layers=further) if megatron else shape
+
+
+MEGATRON_VOCABULARY = {"vocab_size": 50_432}
+"""Megatron's own test runs use the GPT-2 tokenizer: 50,257 entries, padded to 128 x tp."""
 
 
 def format_of(case: Case) -> WeightFormat:
@@ -118,7 +140,9 @@ def format_of(case: Case) -> WeightFormat:
     name = case.workload.get("weights_format") or "bf16"
     bits = case.observed.get("bits_per_weight")
     if bits is not None:
-        return WeightFormat(exact(float(bits)), "bits per weight of the file", whole=True)
+        return WeightFormat(
+            exact(float(bits)), "bits per weight of the file", whole=True, mapped=True
+        )
     form = weight_format(name)
     if form is None:
         raise NotJudged(f"weights_format {name} has no published size")
@@ -128,14 +152,25 @@ def format_of(case: Case) -> WeightFormat:
 def plan_of(case: Case) -> Plan:
     """Degrees of the case. The shard group is the data-parallel size where ZeRO shares states."""
     stated = case.plan
-    if any((stated.get(name) or 1) != 1 for name in NOT_MODELLED):
-        raise NotJudged("expert, context or virtual pipeline degrees")
-    if "dp" in stated and stated["dp"] is None:
-        raise NotJudged("the data-parallel size was not published")
-    dp = stated.get("dp") or 1
+    degrees = {ours: stated.get(theirs) or 1 for theirs, ours in DEGREES.items()}
+    dp = _data_ranks(case)
     zero = case.workload.get("zero_stage") or 0
-    shard = stated.get("fsdp_shard") or (dp if zero else 1)
-    return Plan(tp=stated.get("tp") or 1, pp=stated.get("pp") or 1, dp=dp, shard=shard)
+    shard = stated.get("fsdp_shard") or (dp * degrees["cp"] if zero else 1)
+    return Plan(**degrees, dp=dp, shard=shard)
+
+
+DEGREES = {"tp": "tp", "pp": "pp", "ep": "ep", "etp": "etp", "cp": "cp", "vpp": "virtual"}
+
+
+def _data_ranks(case: Case) -> int:
+    """Where the size was not published, the largest that the global batch allows: what is certain
+    to remain on a GPU is what remains then."""
+    stated, batch = case.plan.get("dp"), case.workload.get("global_batch")
+    if "dp" not in case.plan or stated:
+        return stated or 1
+    if not batch:
+        raise NotJudged("the data-parallel size was not published")
+    return int(batch) // (case.workload.get("micro_batch") or 1)
 
 
 def cache_plan_of(case: Case) -> Plan:
@@ -162,14 +197,15 @@ def serving_of(case: Case) -> ServingJob:
         max_num_batched_tokens=stated.get("max_num_batched_tokens"),
         mla_kv=stated.get("mla_kv") is not False,
         window_kv=stated.get("window_kv") is not False,
+        lora=_lora(stated["lora"]) if (stated.get("lora") or {}).get("rank") else None,
     )
 
 
 def training_of(case: Case) -> TrainingJob:
     stated = case.workload
     recompute = stated.get("recompute") or "none"
-    if stated.get("offload") or recompute not in list(Recompute):
-        raise NotJudged("offload to the host, or a recomputation that is not modelled")
+    if recompute not in list(Recompute):
+        raise NotJudged(f"recomputation {recompute}")
     precision = stated.get("precision")
     return TrainingJob(
         optimizer=stated.get("optimizer") or "adamw",
@@ -183,6 +219,7 @@ def training_of(case: Case) -> TrainingJob:
         fused_attention=stated.get("attention") != "unfused",
         chunked_loss=stated.get("chunked_loss") is True,
         sequence_parallel=case.plan.get("sequence_parallel") is True,
+        offload=Offload(stated.get("offload") or "none"),
     )
 
 
@@ -205,11 +242,16 @@ def workload_of(case: Case) -> Workload:
 
 
 def reported_bytes(case: Case) -> float:
-    """What the driver reports: the log's own figure, else the published one of the card."""
+    """What the driver reports: the log's own figure, else the published one of the card, else
+    the usual one of cards of the size that the case names ("80 GB class")."""
     logged = case.gpu.get("reported_gib")
     if logged is not None:
         return float(logged) * GIB
-    for spec in specs():
-        if spec.id == case.gpu.get("spec_id") and spec.driver_reported_mib:
-            return spec.driver_reported_mib * MIB
-    raise NotJudged("the GPU's reported memory is not known")
+    stated = re.search(r"(\d+) ?GB", str(case.gpu.get("name")))
+    label = int(stated[1]) if stated else None
+    named = [spec for spec in specs() if spec.id == case.gpu.get("spec_id")]
+    alike = named or [spec for spec in specs() if spec.label_gb == label]
+    found = [spec.driver_reported_mib for spec in alike if spec.driver_reported_mib]
+    if not found:
+        raise NotJudged("the GPU's reported memory is not known")
+    return median(found) * MIB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, median
 from typing import Any
 
@@ -37,39 +37,6 @@ class KindSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """`cases` were judged. `not_judged` counts the others by kind: they are never within.
-
-    `unreadable` names lines or files that could not be read. `groups` counts curves and those in
-    which our pick is near the best; `cuts` are figures of parts of the cases, `notes` are shown.
-    """
-
-    kind: str
-    cases: int
-    within_tolerance: int
-    by_kind: dict[str, KindSummary] = field(default_factory=dict)
-    misses: tuple[Miss, ...] = ()
-    not_judged: dict[str, int] = field(default_factory=dict)
-    unreadable: tuple[str, ...] = ()
-    groups: Mapping[str, int] | None = None
-    cuts: Mapping[str, KindSummary] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    @property
-    def matched(self) -> bool:
-        """Whether the path held any case at all."""
-        return bool(self.cases or self.not_judged or self.unreadable)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The object that `--json` prints. What a kind does not have is left out."""
-        shown = asdict(self)
-        for name in ("groups", "cuts", "notes"):
-            if not shown[name]:
-                del shown[name]
-        return shown
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """One judged case. `low` and `high` are the ends of the prediction where it is a range."""
 
@@ -83,6 +50,45 @@ class Outcome:
     high: float | None = None
     compared: bool = True
     """False where the case bounds a value on one side only: it has no error to average."""
+    counted: bool = True
+    """False for a second answer to a case: a kind of its own, outside the totals."""
+    source: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """`cases` were judged. `not_judged` counts the others by kind: they are never within.
+
+    `unreadable` names lines or files that could not be read. `misses_beside` are those of kinds
+    that are outside the totals. `outcomes` are all answers, in the order of the cases. `groups`
+    counts curves and those in which our pick is near the best; `cuts` are figures of parts of the
+    cases, `notes` are shown.
+    """
+
+    kind: str
+    cases: int
+    within_tolerance: int
+    by_kind: dict[str, KindSummary] = field(default_factory=dict)
+    misses: tuple[Miss, ...] = ()
+    not_judged: dict[str, int] = field(default_factory=dict)
+    unreadable: tuple[str, ...] = ()
+    misses_beside: tuple[Miss, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    groups: Mapping[str, int] | None = None
+    cuts: Mapping[str, KindSummary] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def matched(self) -> bool:
+        """Whether the path held any case at all."""
+        return bool(self.cases or self.not_judged or self.unreadable)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        told = asdict(replace(self, outcomes=()))
+        del told["outcomes"]
+        return told
 
 
 def summarise(
@@ -97,19 +103,26 @@ def summarise(
 ) -> Summary:
     """Totals of judged cases; `not_judged` holds the kind of each case that was left out."""
     kinds = sorted({outcome.kind for outcome in outcomes})
-    misses = [one for one in outcomes if not one.within]
+    counted = [one for one in outcomes if one.counted]
     return Summary(
         kind=kind,
-        cases=len(outcomes),
-        within_tolerance=len(outcomes) - len(misses),
+        cases=len(counted),
+        within_tolerance=sum(one.within for one in counted),
         by_kind={name: figures_of([one for one in outcomes if one.kind == name]) for name in kinds},
-        misses=tuple(Miss(one.id, one.predicted, one.measured, one.why) for one in misses),
+        misses=_misses(counted),
+        misses_beside=_misses(one for one in outcomes if not one.counted),
+        outcomes=tuple(outcomes),
         not_judged=dict(sorted(Counter(not_judged).items())),
         unreadable=tuple(unreadable),
         groups=groups,
         cuts=cuts or {},
         notes=tuple(notes),
     )
+
+
+def _misses(outcomes: Iterable[Outcome]) -> tuple[Miss, ...]:
+    missed = (one for one in outcomes if not one.within)
+    return tuple(Miss(one.id, one.predicted, one.measured, one.why) for one in missed)
 
 
 def figures_of(outcomes: Sequence[Outcome]) -> KindSummary:

@@ -91,7 +91,7 @@ def test_a_checkpoint_may_keep_whole_modules_and_layers_at_16_bits() -> None:
     form, plan = weight_format("fp8"), Plan(tp=8)
     assert form is not None
     size = weights_on(shape, form, plan, rank_classes(shape, plan)[0])
-    assert size.typical / GIB == pytest.approx(56.7, rel=0.005)
+    assert size.typical / GIB == pytest.approx(56.7, rel=0.01)
 
 
 def test_many_names_of_kept_layers_stay_few_groups() -> None:
@@ -121,7 +121,7 @@ def test_the_ranks_together_hold_at_least_the_model(plan: Plan) -> None:
 def test_the_last_stage_of_a_tied_model_holds_a_copy_of_the_embedding() -> None:
     shape, plan = preset("llama-3.2-1b"), Plan(pp=2)
     first, last = rank_classes(shape, plan)
-    assert params_on(shape, last, 1) - params_on(shape, first, 1) == shape.hidden
+    assert params_on(shape, last, ONE) - params_on(shape, first, ONE) == shape.hidden
 
 
 # --- cache
@@ -248,7 +248,7 @@ def test_lora_has_the_published_number_of_adapter_parameters() -> None:
 
 def test_lora_freezes_the_base() -> None:
     states = part(training(lora={"rank": 16}), ONE, "model_states")
-    assert states.typical / GB == pytest.approx(16.06 + 0.218, rel=0.001)
+    assert states.typical / GB == pytest.approx(16.06 + 0.218, rel=0.002)
 
 
 def test_qlora_freezes_a_base_of_four_bits() -> None:
@@ -282,16 +282,17 @@ def test_gpt_3_keeps_the_activations_of_the_published_table(
     assert size.typical / GB == pytest.approx(gigabytes, rel=0.005)
 
 
-def test_full_recompute_keeps_the_inputs_and_one_live_layer() -> None:
+def test_full_recompute_keeps_the_inputs_and_one_layer_in_its_backward_pass() -> None:
     job = replace(GPT_JOB, recompute=Recompute.FULL, fused_attention=True)
     size = activations_component(G175, job, ONE, rank_classes(G175, ONE)[0]).bytes
-    assert size.typical / GB == pytest.approx(4.83 + 34 * 2048 * 12288 / GB, rel=0.005)
+    assert size.typical / GB == pytest.approx(4.83 + 1.5 * 34 * 2048 * 12288 / GB, rel=0.005)
 
 
 def test_a_llama_block_keeps_167_936_bytes_per_token() -> None:
     size = part(training(seq_len=8192), ONE, "activations")
     assert size.typical == 32 * 8192 * 167_936
-    assert size.low < 0.8 * size.typical < 1.2 * size.typical < size.high
+    assert size.low < 0.8 * size.typical < 1.1 * size.typical < size.high
+    assert size.high / size.low < 1.55
 
 
 def test_pipelining_does_not_lower_the_peak_of_the_first_stage() -> None:
@@ -351,7 +352,10 @@ def test_a_pinned_component_outranks_its_estimate() -> None:
 
 
 def test_every_name_that_can_be_pinned_is_a_component() -> None:
-    jobs = (serving(), training())
+    seeing = preset("llama-3.1-8b")
+    seeing = replace(seeing, given_params=(total_params(seeing) or 0) + 10**9)
+    extras = serving(lora={}, draft_params=10**9, engine="tensorrt-llm")
+    jobs = (serving(), training(), replace(extras, model=seeing))
     plans = (Plan(dp=2), Plan(dp=2, shard=2))
     ranks = [rank for job in jobs for plan in plans for rank in budget(job, plan).ranks]
     assert {part.name for rank in ranks for part in rank.components} == set(COMPONENTS)

@@ -70,7 +70,7 @@ def test_row_0_stands_even_where_no_single_gpu_serves() -> None:
     first, second = found.rows
     assert (first.plan.plan, first.status) == (Plan(), Status.UNSUITABLE)
     assert first.machine.gpu_model == "B200"
-    assert second.plan.plan.label == "FSDP over 8 GPUs"
+    assert second.plan.plan.label == "TP 8"
     assert second.status is Status.READY
 
 

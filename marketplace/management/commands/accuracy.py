@@ -57,7 +57,7 @@ def _report(summary: Summary, path: Path) -> list[str]:
     titles += f"{'width':>8}"
     misses = [
         f"misses  {miss.id}: predicted {miss.predicted}, measured {miss.measured}: {miss.why}"
-        for miss in summary.misses
+        for miss in (*summary.misses, *summary.misses_beside)
     ]
     left_out = [
         f"not judged  {count} of kind {name}: outside what is modelled, never counted as within"
@@ -80,7 +80,7 @@ def _row(name: str, figures: KindSummary) -> str:
     errors = (figures.median_abs_rel_err, figures.bias, figures.worst)
     texts = [_percent(error, digits=2) for error in errors]
     inside = _percent(figures.inside_range, digits=0)
-    width = "-" if figures.median_width is None else f"{figures.median_width:.2f}"
+    width = "-" if figures.median_width is None else f"{figures.median_width:.3f}"
     head = f"{name:28}{within:>10}{texts[0]:>14}{texts[1]:>9}{texts[2]:>9}{inside:>8}"
     return f"{head}{width:>8}"
 
