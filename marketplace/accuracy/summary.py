@@ -81,7 +81,9 @@ class Summary:
 
     def as_dict(self) -> dict[str, Any]:
         """The object that `--json` prints."""
-        return asdict(replace(self, outcomes=()))
+        told = asdict(replace(self, outcomes=()))
+        del told["outcomes"]
+        return told
 
 
 def summarise(
