@@ -95,13 +95,14 @@ class FitWord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`allowed_bytes` is utilization times usable memory; `missing_bytes` is 0 where it fits."""
+    """`allowed_bytes` is `share` of the usable memory; `missing_bytes` is 0 where it fits."""
 
     word: FitWord
     rank: str = ""
     needed: Range | None = None
     allowed_bytes: int | None = None
     missing_bytes: int = 0
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from evaluator.engines import is_listed
 from evaluator.fields import LARGEST, Fields
 from evaluator.formats import KV_BYTES
 from evaluator.jobs import (
@@ -143,6 +144,10 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
         fill("max_num_seqs", None, f"the concurrency, {job.concurrency}")
     if job.max_model_len is None:
         fill("max_model_len", None, f"input_tokens + output_tokens, {job.sequence_tokens}")
+    if not is_listed(job.engine):
+        defaults.take(
+            "engine figures", "those of vllm", f"no figures of {job.engine} are published"
+        )
     _check_length(keys, job)
     set_aside(keys, tuple(key for key in TRAINING_KEYS if key != "lora"), defaults)
     return job
@@ -153,9 +158,9 @@ def _prefix_share(keys: Fields) -> tuple[float, float]:
     table = keys.table("prefix_share")
     if table is None:
         return (0.0, 0.0)
-    least, most = table.number("low", low=0, high=1), table.number("high", low=0, high=1)
+    least, most = table.count("low", high=1), table.count("high", high=1)
     table.finish()
-    if least is None or most is None or least > most:
+    if least > most:
         raise keys.refuse("prefix_share", "low and high, shares from 0 to 1 in this order")
     return (least, most)
 

@@ -121,7 +121,8 @@ def fit(memory: MemoryBudget, usable_bytes: int | None) -> Fit:
     else:
         sure = all(limit.needed.high <= limit.allowed(usable_bytes) for limit in limits)
         word = FitWord.FITS if sure else FitWord.TIGHT
-    return Fit(word, rank.rank, binding.needed, binding.allowed(usable_bytes), missing)
+    allowed = binding.allowed(usable_bytes)
+    return Fit(word, rank.rank, binding.needed, allowed, missing, binding.share)
 
 
 def smallest_change(workload: Workload, plan: Plan, usable_bytes: int | None) -> tuple[Change, ...]:

@@ -68,7 +68,10 @@ def _encode(value: Any) -> Any:
 
 @cache
 def _decoder(kind: Any) -> Callable[[Any], Any]:
-    """How to read one type. Every field must be there: a missing one is another shape."""
+    """How to read one type. Every field must be there: a missing one is another shape.
+
+    `Any` is a number of a range, which is an array only where nothing is kept.
+    """
     if kind is Finding:
         return _finding
     if is_dataclass(kind):
@@ -79,7 +82,7 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
         return _optional(next(one for one in get_args(kind) if one is not NoneType))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind
-    return _plain(kind)
+    return _plain(float if kind is Any else kind)
 
 
 def _finding(stored: Mapping[str, Any]) -> Finding:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, floor, log10
 
 from evaluator.budgets import Fit, MemoryBudget, RankBudget
 from evaluator.ranges import Range
@@ -185,3 +187,64 @@ def _plain(name: str) -> str:
 
 def _gib(byte_count: float) -> str:
     return f"{byte_count / GIB:,.1f} GiB"
+
+
+SCATTER_SIDE = 400.0
+QUARTER_OFF = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterPicture:
+    """Predicted over measured on logarithmic axes of one length. Points are (x, y), lines
+    (x1, y1, x2, y2); y grows downwards."""
+
+    points: tuple[tuple[float, float], ...]
+    bands: tuple[tuple[float, float, float, float], ...]
+    ticks: tuple[Mark, ...]
+    description: str
+    width: float = SCATTER_SIDE
+    base: float = SCATTER_SIDE
+
+    @property
+    def height(self) -> float:
+        return self.base + BOTTOM
+
+    @property
+    def caption_y(self) -> float:
+        return self.height - 8
+
+
+def scatter_picture(pairs: Sequence[tuple[float, float]]) -> ScatterPicture | None:
+    """Of (measured, predicted) bytes. None without a pair above 0, which a logarithm asks for."""
+    shown = [(measured, guess) for measured, guess in pairs if measured > 0 and guess > 0]
+    if not shown:
+        return None
+    first = floor(log10(min(min(pair) for pair in shown) / GIB))
+    last = max(first + 1, ceil(log10(max(max(pair) for pair in shown) / GIB)))
+    unit = SCATTER_SIDE / (last - first)
+    ticks = (Mark((power - first) * unit, _power(power)) for power in range(first, last + 1))
+    return ScatterPicture(
+        points=tuple(
+            ((log10(measured / GIB) - first) * unit, (last - log10(guess / GIB)) * unit)
+            for measured, guess in shown
+        ),
+        bands=_bands(log10(QUARTER_OFF) * unit),
+        ticks=tuple(ticks),
+        description=_near(shown),
+    )
+
+
+def _bands(off: float) -> tuple[tuple[float, float, float, float], ...]:
+    """A quarter above and below the line of equality, cut at the edges."""
+    above = (0.0, SCATTER_SIDE - off, SCATTER_SIDE - off, 0.0)
+    below = (off, SCATTER_SIDE, SCATTER_SIDE, off)
+    return (above, below)
+
+
+def _power(power: int) -> str:
+    return f"{10**power:,}" if power >= 0 else f"{10**power:.{-power}f}"
+
+
+def _near(pairs: Sequence[tuple[float, float]]) -> str:
+    near = sum(1 / QUARTER_OFF <= guess / measured <= QUARTER_OFF for measured, guess in pairs)
+    return f"{near} of {len(pairs)} predictions are within a quarter of the measured value."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evaluator.budgets import FitWord
+from evaluator.engines import Share
 from evaluator.formats import weight_format
 from evaluator.jobs import Recompute, ServingJob, Workload
 from evaluator.kv_cache import LOGGED, bytes_per_token, sequence_bytes
@@ -13,6 +14,7 @@ from evaluator.parameters import total_params
 from evaluator.partition import rank_classes
 from evaluator.plans import Plan
 from evaluator.ranges import Range
+from evaluator.serving import engine_of
 from evaluator.states import states_component
 from evaluator.units import GIB
 from marketplace.accuracy.memory_cases import (
@@ -49,9 +51,11 @@ def kv_room(case: Case) -> Range:
     left = case.observed_bytes("kv")
     if left is not None:
         return _logged(left)
-    allowed = reported_bytes(case) * serving_of(case).memory_utilization
-    outside = STATIC_FRACTION if case.workload.get("engine") == "sglang" else ()
-    taken = [_part(case, name, ours) for name, ours in PARTS.items() if name not in outside]
+    job = serving_of(case)
+    runs = engine_of(job)
+    share = 1.0 if runs.share is Share.NONE else job.memory_utilization
+    allowed = reported_bytes(case) * share
+    taken = [_part(case, name, ours) for ours, name in PARTS.items() if ours not in runs.outside]
     return Range(
         allowed - sum(part.high for part in taken),
         allowed - sum(part.typical for part in taken),
@@ -70,11 +74,13 @@ def _logged(size: float) -> Range:
     return Range(size - HALF_A_DIGIT, size, size + HALF_A_DIGIT)
 
 
-PARTS = {"weights": "weights", "activation_peak": "activations", "non_torch": "engine_overhead"}
-"""Names in a log and in a budget. CUDA graphs lie outside this subtraction in these engines."""
-
-STATIC_FRACTION = ("activation_peak", "non_torch")
-"""SGLang's static fraction is for weights and cache; the rest is for these."""
+PARTS = {
+    "weights": "weights",
+    "activations": "activation_peak",
+    "engine_overhead": "non_torch",
+    "cuda_graphs": "cuda_graph",
+}
+"""Names in a budget and in a log."""
 
 
 def _part(case: Case, logged: str, ours: str) -> Range:
@@ -97,10 +103,8 @@ def predict_capacity(case: Case) -> Range:
     if of == "kv_needed":
         return LOGGED.scaled(_needed(case, int(case.observed["kv_tokens"])))
     room, each = kv_room(case), _per_token(case) / (case.plan.get("dcp") or 1)
-    low = max(0.0, room.low) * IN_TOKENS.low / each
-    return Range(
-        min(low, room.typical / each), room.typical / each, room.high * IN_TOKENS.high / each
-    )
+    low = min(max(0.0, room.low) * IN_TOKENS.low, room.typical)
+    return Range(low, room.typical, room.high * IN_TOKENS.high).scaled(1 / each)
 
 
 def _needed(case: Case, tokens: int) -> float:

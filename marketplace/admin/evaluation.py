@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from marketplace import evaluations
 from marketplace.admin.bases import KeptAdmin
-from marketplace.models import Evaluation, Outbox, Verdict, Workload
+from marketplace.models import AccuracyReport, Evaluation, Outbox, Verdict, Workload
 
 
 @admin.register(Workload)
@@ -75,3 +75,9 @@ class OutboxAdmin(KeptAdmin):
     list_filter = (("published_at", admin.EmptyFieldListFilter), "task")
     search_fields = ("task", "last_error")
     date_hierarchy = "created_at"
+
+
+@admin.register(AccuracyReport)
+class AccuracyReportAdmin(KeptAdmin):
+    list_display = ("kind", "kept_at", "evaluator_version")
+    date_hierarchy = "kept_at"

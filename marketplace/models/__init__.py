@@ -1,5 +1,6 @@
 """Rows: the catalog and its history, evidence, workloads and their verdicts, the outbox."""
 
+from marketplace.models.accuracy import AccuracyReport
 from marketplace.models.catalog import (
     Listing,
     Price,
@@ -14,6 +15,7 @@ from marketplace.models.evidence import Evidence, Fact
 from marketplace.models.outbox import Outbox
 
 __all__ = [
+    "AccuracyReport",
     "Evaluation",
     "Evidence",
     "Fact",

@@ -178,6 +178,20 @@ def words(name: str | None) -> str:
 
 
 @register.filter
+def percent(share: float | None) -> str:
+    """A share as per cent with one decimal."""
+    return "–" if share is None else f"{share:.1%}"
+
+
+@register.filter
+def figure(value: object) -> str:
+    """A value of a case: a number with four digits, or its words."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return words(str(value))
+    return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+
+
+@register.filter
 def with_code(sentence: str) -> SafeString:
     """A sentence whose `commands` between backticks are set as code; the rest stays text."""
     marked = CODE.sub(r"<code>\1</code>", escape(sentence))

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
+from marketplace.accuracy.keeping import keep
 from marketplace.accuracy.kinds import KINDS, NOT_YET
 from marketplace.accuracy.summary import KindSummary, Summary
 
@@ -19,17 +21,20 @@ NOTHING_MATCHES, USAGE, PARTLY_FAILED = 1, 2, 3
 
 class Command(BaseCommand):
     help = "Judge cases of one kind: accuracy KIND PATH. Misses are answers; they exit with 0."
-    requires_system_checks = ()  # neither pages nor database take part
+    requires_system_checks = ()  # pages take no part, and the database only with --keep
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("kind", choices=list(dict.fromkeys((*KINDS, *NOT_YET))))
         parser.add_argument("path", type=Path, help="a case file or a folder of them")
+        parser.add_argument("--keep", action="store_true", help="show the result on /accuracy")
         parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
     def handle(self, *args: Any, kind: str, path: Path, **options: Any) -> None:
         summary = _score(kind, path)
         if not summary.matched:
             raise CommandError(f"{path} holds no case", returncode=NOTHING_MATCHES)
+        if options["keep"]:
+            keep(summary, timezone.now())
         lines = [json.dumps(summary.as_dict())] if options["json"] else _report(summary, path)
         for line in lines:
             self.stdout.write(line)

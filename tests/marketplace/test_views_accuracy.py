@@ -1,0 +1,81 @@
+"""The page that shows predictions beside measurements, from what a run of the command kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from marketplace.models import AccuracyReport
+from marketplace.pictures import SCATTER_SIDE, scatter_picture
+
+pytestmark = pytest.mark.django_db
+
+LLAMA_8B: dict[str, Any] = {
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+}
+
+
+def kept(tmp_path: Path, *values: float) -> None:
+    lines = [
+        {
+            "id": f"case-{value}",
+            "kind": "weights",
+            "model": LLAMA_8B,
+            "workload": {"task": "serve", "engine": "vllm", "weights_format": "bf16"},
+            "measured": {"value": value, "unit": "GB", "scope": "per_gpu"},
+            "tolerance": 0.02,
+            "source": f"a log of {value}",
+        }
+        for value in values
+    ]
+    path = tmp_path / "cases.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    call_command("accuracy", "memory", str(path), "--keep", "--json")
+
+
+def test_without_a_result_the_page_names_the_command(client: Client) -> None:
+    page = client.get("/accuracy").content.decode()
+    assert "No result is kept" in page
+    assert "manage.py accuracy memory PATH --keep" in page
+
+
+def test_the_page_shows_misses_and_sources(client: Client, tmp_path: Path) -> None:
+    kept(tmp_path, 16.06, 20.0)
+    page = client.get("/accuracy/").content.decode()
+    assert "1 of 2 cases" in page
+    assert "missed: -19.62%" in page
+    assert "a log of 16.06" in page
+    assert page.count('<circle class="seg-1"') == 2
+
+
+def test_a_newer_result_takes_the_place_of_the_older(client: Client, tmp_path: Path) -> None:
+    kept(tmp_path, 16.06, 20.0)
+    kept(tmp_path, 16.06)
+    assert AccuracyReport.objects.count() == 1
+    page = client.get("/accuracy").content.decode()
+    assert "Every judged case is within its tolerance." in page
+
+
+def test_the_footer_leads_to_it(client: Client) -> None:
+    assert 'href="/accuracy"' in client.get("/status").content.decode()
+
+
+def test_an_equal_pair_lies_on_the_diagonal() -> None:
+    picture = scatter_picture([(2.0**30, 2.0**30), (3.0e11, 3.0e11)])
+    assert picture is not None
+    assert all(x + y == pytest.approx(SCATTER_SIDE) for x, y in picture.points)
+    assert picture.description == "2 of 2 predictions are within a quarter of the measured value."
+
+
+def test_nothing_above_zero_makes_no_picture() -> None:
+    assert scatter_picture([(0.0, 1.0)]) is None
