@@ -154,6 +154,8 @@ def _load(workload: Workload, plan: Plan) -> EngineLoad | None:
     return load_of(workload.model, workload.serving, form, plan)
 
 
+CACHE = frozenset({"kv_cache", "cache_reserve"})
+"""Components that grow with the cache itself: the room is what all others leave."""
 FRACTION_OF_FREE = frozenset({"tensorrt-llm"})
 """Engines whose memory fraction counts what the weights leave, not the whole GPU."""
 
@@ -164,7 +166,7 @@ def cache_room(workload: Workload, plan: Plan, usable: int) -> Range | None:
     memory = budget(workload, plan)
     if memory.binding is None:
         return None
-    others = total(part.bytes for part in memory.binding.components if part.name != "kv_cache")
+    others = total(part.bytes for part in memory.binding.components if part.name not in CACHE)
     left = Range(usable - others.high, usable - others.typical, usable - others.low)
     if workload.serving and workload.serving.engine in FRACTION_OF_FREE:
         share = figure("serving.memory_fraction")

@@ -135,7 +135,7 @@ def test_a_machine_that_is_waited_for_comes_after_one_that_can_be_had() -> None:
 
 
 def test_row_0_has_a_comparable_price_where_any_single_gpu_that_serves_has_one() -> None:
-    workload = serve("llama-3.1-8b", input_tokens=4096, output_tokens=512, concurrency=38)
+    workload = serve("llama-3.1-8b", input_tokens=4096, output_tokens=512, concurrency=42)
     found = ask([offer("a40x2", "2.00"), offer("h100x1", None)], workload)
     assert found.rows[0].plan.fit.word is FitWord.TIGHT
     assert keys(found.rows)[0] == "a40x2-2.00"
