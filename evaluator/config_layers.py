@@ -7,13 +7,14 @@ from typing import Any
 
 from evaluator.families import Family
 from evaluator.fields import Fields
-from evaluator.shapes import Experts, Window
+from evaluator.shapes import Experts, Recurrence, Window
 
 MOST_LAYERS = 1000
 """Eight times the deepest published model; every layer is looked at, so this bounds the time."""
 MOST_WIDTH = 10**7
 MOST_EXPERTS = 10**5
 WINDOWED_LAYERS = ("sliding_attention", "chunked_attention")
+RECURRENT_LAYERS = ("linear_attention", "mamba", "mamba2")
 ATTENTION_LAYERS = ("full_attention", *WINDOWED_LAYERS)
 
 
@@ -23,9 +24,71 @@ def strange_layers(keys: Fields) -> bool:
     return not {str(item) for item in listed} <= set(ATTENTION_LAYERS)
 
 
-def cached_layers(keys: Fields) -> int | None:
-    """Attention layers, where a config lists layers of several kinds."""
-    return _layers_of(keys, ATTENTION_LAYERS)
+def cached_layers(keys: Fields, layers: int) -> int | None:
+    """Attention layers, where a config lists layers of several kinds or says every which is one."""
+    listed = _layers_of(keys, ATTENTION_LAYERS)
+    interval = keys.integer("full_attention_interval", 1, MOST_LAYERS)
+    pattern = _pattern(keys)
+    if listed is None and pattern:
+        return pattern.count("*")
+    return layers // interval if listed is None and interval else listed
+
+
+def _pattern(keys: Fields) -> str:
+    """Nemotron-H's word for its layers: M is Mamba, * attention, - an MLP."""
+    return keys.text("hybrid_override_pattern", MOST_LAYERS) or ""
+
+
+def read_recurrence(keys: Fields, layers: int, hidden: int) -> Recurrence | None:
+    """Layers whose memory of a sequence has one size, where the config gives it."""
+    elements = _delta_elements(keys) or _mamba_elements(keys, hidden)
+    listed = _layers_of(keys, RECURRENT_LAYERS)
+    pattern, cached = _pattern(keys), cached_layers(keys, layers)
+    if listed is None and pattern:
+        listed = pattern.count("M")
+    count = layers - (cached or 0) if listed is None and cached is not None else listed
+    return Recurrence(count, elements) if count and elements else None
+
+
+def _delta_elements(keys: Fields) -> int:
+    """Gated delta net (Qwen3-Next): a matrix for each value head, and the tail of a convolution."""
+    names = ("key_heads", "value_heads", "key_dim", "value_dim", "kernel")
+    stated = [
+        keys.integer(f"linear_{name}", 1, MOST_WIDTH)
+        for name in (
+            "num_key_heads",
+            "num_value_heads",
+            "key_head_dim",
+            "value_head_dim",
+            "conv_kernel_dim",
+        )
+    ]
+    if not all(stated):
+        return 0
+    size = dict(zip(names, (value or 0 for value in stated), strict=True))
+    values = size["value_heads"] * size["value_dim"]
+    mixed = 2 * size["key_heads"] * size["key_dim"] + values
+    return values * size["key_dim"] + (size["kernel"] - 1) * mixed
+
+
+def _mamba_elements(keys: Fields, hidden: int) -> int:
+    """Mamba: d_inner d_state, and (kernel - 1) (d_inner + 2 groups d_state) of a convolution."""
+    state = _size_of(keys, ("mamba_d_state", "ssm_state_size"))
+    kernel = _size_of(keys, ("mamba_d_conv", "conv_kernel"))
+    heads = _size_of(keys, ("mamba_n_heads", "mamba_num_heads"))
+    width = _size_of(keys, ("mamba_d_head", "mamba_head_dim"))
+    expanded = _size_of(keys, ("mamba_expand", "expand")) * hidden
+    groups = _size_of(keys, ("mamba_n_groups", "n_groups"))
+    inner = heads * width or expanded
+    if not (state and kernel and inner):
+        return 0
+    return inner * state + (kernel - 1) * (inner + 2 * groups * state)
+
+
+def _size_of(keys: Fields, names: tuple[str, ...]) -> int:
+    """The first of several names for one size that is a whole number; 0 for none."""
+    found = (keys.raw(name) for name in names)
+    return next((one for one in found if isinstance(one, int) and 0 < one < MOST_WIDTH), 0)
 
 
 def _layers_of(keys: Fields, kinds: tuple[str, ...]) -> int | None:

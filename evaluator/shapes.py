@@ -69,6 +69,14 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Recurrence:
+    """`layers` layers keep a state of `elements` numbers for each sequence, and no tokens."""
+
+    layers: int
+    elements: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModelShape:
     """A decoder model.
 
@@ -97,6 +105,7 @@ class ModelShape:
     learned_positions: int = 0
     experts: Experts | None = None
     window: Window | None = None
+    recurrence: Recurrence | None = None
     architecture: str = ""
     computable: bool = True
     dimensioned: bool = True

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.activations import in_flight
+from evaluator.configs import read_model
 from evaluator.engines import ENGINES, Share, engine, is_listed
 from evaluator.facts import declared
 from evaluator.fields import InvalidWorkload
 from evaluator.host import HostItem, HostWord, host_items
-from evaluator.jobs import Schedule, TrainingJob, Workload
+from evaluator.jobs import Schedule, ServingJob, TrainingJob, Workload
+from evaluator.kv_cache import bytes_per_token, cache_sizes, state_bytes
 from evaluator.machine import Machine
 from evaluator.memory import (
     budget,
@@ -27,6 +29,7 @@ from evaluator.models import preset, presets
 from evaluator.partition import params_of, rank_classes, stage_of
 from evaluator.plans import Plan
 from evaluator.ranges import Range
+from evaluator.shapes import Recurrence
 from evaluator.states import host_bytes
 from evaluator.units import GB, GIB
 from evaluator.workload import parse_workload
@@ -263,3 +266,63 @@ def part_of(workload: Workload, plan: Plan, stage: int) -> float:
     component = budget(workload, plan).ranks[stage].component("model_states")
     assert component is not None
     return float(component.bytes.typical)
+
+
+# --- layers that keep a state
+
+QWEN_35: dict[str, Any] = {
+    "architectures": ["Qwen3_5MoeForConditionalGeneration"],
+    "hidden_size": 4096,
+    "num_hidden_layers": 60,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 2,
+    "head_dim": 256,
+    "intermediate_size": 1024,
+    "vocab_size": 248_320,
+    "full_attention_interval": 4,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 64,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_conv_kernel_dim": 4,
+    "total_params": 397_000_000_000,
+}
+
+
+def test_linear_layers_keep_a_state_and_no_tokens() -> None:
+    shape, findings = read_model(QWEN_35)
+    assert shape.cached_layers == 15
+    assert shape.recurrence == Recurrence(layers=45, elements=1_085_440)
+    assert not findings or shape.given_params
+
+
+def test_states_and_tokens_take_what_a_log_says() -> None:
+    shape, _ = read_model(QWEN_35)
+    plan, job = Plan(tp=2), ServingJob(max_model_len=None)
+    rank = rank_classes(shape, plan)[0]
+    states = state_bytes(cache_sizes(shape, job), plan, rank)
+    assert 82 * states / GIB == pytest.approx(7.42, rel=0.01)
+    assert 580_364 * bytes_per_token(shape, job, plan, rank) / GIB == pytest.approx(8.30, rel=0.01)
+
+
+def test_a_state_space_model_counts_its_layers_in_its_pattern() -> None:
+    shape, _ = read_model(
+        {
+            "architectures": ["NemotronHForCausalLM"],
+            "hidden_size": 4096,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "intermediate_size": 21504,
+            "vocab_size": 131072,
+            "hybrid_override_pattern": "M-M*",
+            "mamba_num_heads": 128,
+            "mamba_head_dim": 64,
+            "ssm_state_size": 128,
+            "n_groups": 8,
+            "conv_kernel": 4,
+            "total_params": 8_000_000_000,
+        }
+    )
+    assert shape.cached_layers == 1
+    assert shape.recurrence == Recurrence(2, 8192 * 128 + 3 * (8192 + 2 * 8 * 128))
