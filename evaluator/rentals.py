@@ -7,7 +7,7 @@ leaves fewer of them, so no range that spans them grows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evaluator.devices import Device, device_of
 from evaluator.facts import Fact, Grade
@@ -31,13 +31,27 @@ class Rental:
     device: Device
     worlds: tuple[Links, ...] = (Links(),)
 
+    @property
+    def linked(self) -> bool:
+        """Whether every possible world has a link with a known line rate."""
+        return all(links.wire is not None for links in self.worlds)
+
 
 def rental_of(machine: Machine, nodes: int = 1) -> Rental | None:
-    """None where no card with a published peak matches. The slowest matching card counts."""
+    """None where a card that the label may mean has no published peak.
+
+    The slowest arithmetic and the slowest memory of those cards count, and the memory size that
+    the machine itself is said to have.
+    """
     cards = [(device, spec) for spec in machine.specs if (device := device_of(spec))]
     if not cards or len(cards) < len(machine.specs):
         return None
-    device, spec = min(cards, key=lambda card: card[0].half_flops)
+    slowest, spec = min(cards, key=lambda card: card[0].half_flops)
+    device = replace(
+        slowest,
+        memory_bytes_per_s=min(card.memory_bytes_per_s for card, _ in cards),
+        usable_bytes=machine.usable_bytes_per_gpu.value,
+    )
     fabrics = _fabrics(machine) if nodes > 1 else [None]
     wires = list(_wires(machine, spec))
     worlds = tuple(Links(wire, fabric) for fabric in fabrics for wire in wires)
@@ -58,10 +72,15 @@ def possible_kinds(spec: GpuSpec) -> list[LinkClass]:
 
 
 def _wires(machine: Machine, spec: GpuSpec) -> Iterator[Wire | None]:
+    """A link that the card cannot have leaves all that it can; None where no rate is published."""
     known = machine.link.value
-    kinds = possible_kinds(spec) if known is None else [known]
     generation = machine.pcie_generation.value
-    found = [wire for kind in kinds if (wire := wire_of(kind, spec, pcie_generation=generation))]
+
+    def wires(kinds: list[LinkClass]) -> list[Wire]:
+        every = (wire_of(kind, spec, pcie_generation=generation) for kind in kinds)
+        return [wire for wire in every if wire]
+
+    found = (wires([known]) if known else []) or wires(possible_kinds(spec))
     if not found:
         yield None
     for wire in found:
@@ -72,13 +91,7 @@ def with_rate(wire: Wire, rate: Fact[int]) -> Wire:
     """The wire with the bus bandwidth that a benchmark of this machine showed."""
     if not rate.at_least(Grade.BENCHMARKED) or not rate.value:
         return wire
-    return Wire(
-        wire.kind,
-        wire.line_bytes_per_s,
-        wire.switch_from,
-        wire.between_pairs,
-        benchmarked=float(rate.value),
-    )
+    return replace(wire, benchmarked=float(rate.value))
 
 
 def _fabrics(machine: Machine) -> list[Fabric | None]:

@@ -38,6 +38,8 @@ def step_estimate(
     shape = workload.model
     if job is None or total_params(shape) is None or not (shape.layers and shape.hidden):
         return None
+    if layout.gpus > 1 and not rental.linked:
+        return None
 
     models = (
         StepModel(shape, job, layout, rental.device, links, arithmetic) for links in rental.worlds
@@ -124,6 +126,8 @@ def engine_on(
     job, form = workload.serving, weight_format(workload.weights_format)
     usable, known = rental.device.usable_bytes, workload.model.dimensioned
     if job is None or form is None or usable is None or not known:
+        return None
+    if layout.engine_gpus > 1 and not rental.linked:
         return None
     plan = Plan(tp=layout.tensor, pp=layout.stages)
     room = cache_room(workload, plan, usable)

@@ -185,8 +185,7 @@ def _hops(model: StepModel, setting: Setting) -> float:
     layout = model.layout
     if layout.stages == 1:
         return 0.0
-    whole = layout.gpus > layout.gpus // layout.nodes
-    group = Group(2, 2 if whole else 1, model.links.wire, model.links.fabric)
+    group = Group(2, min(2, layout.nodes), model.links.wire, model.links.fabric)
     size = model.round_tokens * model.shape.hidden * ACTIVATION_BYTES / layout.tensor
     calls = 2 * (layout.virtual or 1)
     hidden = setting.take("overlap of pipeline hops", figure("training.hop_overlap"))

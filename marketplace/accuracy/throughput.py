@@ -10,19 +10,25 @@ from pathlib import Path
 from evaluator.estimates import Estimate
 from evaluator.flops import published_flops
 from evaluator.jobs import Recompute, TrainingJob, Workload
+from evaluator.layouts import Layout
 from evaluator.link_costs import busbw_range
 from evaluator.ranges import Range
-from evaluator.timing import offline_rate, serving_times, step_estimate
+from evaluator.rentals import Rental
+from evaluator.spending import goodput, wall_hours
+from evaluator.timing import inverse, offline_rate, serving_times, step_estimate
+from evaluator.units import SECONDS_PER_HOUR
 from marketplace.accuracy.collective_ranges import OPERATIONS, SWITCH
 from marketplace.accuracy.planner_comparison import compare
 from marketplace.accuracy.summary import KindSummary, Outcome, Summary, figures_of, summarise
 from marketplace.accuracy.throughput_cases import (
     Case,
     NotJudged,
+    is_offline,
     layout_of,
     nodes_of,
     read_cases,
     rental_of_case,
+    serving_of,
     workload_of,
 )
 
@@ -97,16 +103,35 @@ def _training(case: Case) -> tuple[Range, str]:
     step = step_estimate(workload, layout, rental_of_case(case), arithmetic)
     if step is None or job is None:
         raise NotJudged("the size of the model is not known")
+    sequences = job.global_batch or layout.data * job.micro_batch
     if case.metric == "step_seconds":
         return step.value, _words(step)
-    sequences = job.global_batch or layout.data * job.micro_batch
-    amount = sequences * job.seq_len * _per_token(case, workload, job) / case.gpus
-    return _inverse(step.value, amount), _words(step)
+    if case.metric == "gpu_hours":
+        return _gpu_hours(case, step.value, sequences * job.seq_len), _words(step)
+    shared = 1 if case.measured.get("scope") == "system" else case.gpus
+    amount = sequences * _per_sequence(case, workload, job) / shared
+    return inverse(step.value, amount), _words(step)
+
+
+def _gpu_hours(case: Case, step: Range, step_tokens: int) -> Range:
+    """A whole run keeps less than the rate of its steps."""
+    wanted = case.workload.get("total_tokens")
+    if not wanted:
+        raise NotJudged("the number of tokens of the run was not published")
+    steps = float(wanted) / step_tokens * case.gpus / SECONDS_PER_HOUR
+    return wall_hours(step.scaled(steps), goodput(nodes_of(case)))
+
+
+def _per_sequence(case: Case, workload: Workload, job: TrainingJob) -> float:
+    """What the metric counts for one sequence: itself, its tokens, or FLOPs."""
+    if case.metric == "samples_per_s":
+        return 1.0
+    return job.seq_len * _per_token(case, workload, job)
 
 
 def _per_token(case: Case, workload: Workload, job: TrainingJob) -> float:
     """What the metric counts for one token: itself, or FLOPs in the published convention."""
-    if case.metric == "tokens_per_s_per_gpu":
+    if case.metric in TOKEN_RATES:
         return 1.0
     convention = str(case.measured.get("convention") or "")
     flops = published_flops(
@@ -127,28 +152,43 @@ def _peak(case: Case) -> float:
     return peak
 
 
-def _inverse(seconds: Range, amount: float) -> Range:
-    return Range(amount / seconds.high, amount / seconds.typical, amount / seconds.low)
-
-
 def _words(estimate: Estimate) -> str:
     return f"{estimate.dominating}; widest: {estimate.widest}"
 
 
 def _serving(case: Case) -> tuple[Range, str]:
-    offline = bool(case.workload.get("offline")) and case.metric not in LATENCIES
     setting = (workload_of(case), layout_of(case), rental_of_case(case))
-    times = None if offline else serving_times(*setting)
-    rate = offline_rate(*setting) if offline else times.rate if times else None
-    if rate is None:
-        raise NotJudged("it does not fit, or its size is not known")
-    if times and case.metric in LATENCIES:
+    if case.metric in LATENCIES:
+        times = serving_times(*setting)
+        if times is None:
+            raise NotJudged(UNTIMED)
         one = times.ttft if case.metric == "ttft_ms" else times.tpot
         return one.value.scaled(1000), _words(one)
-    if case.metric != "tokens_per_s" or case.measured.get("tokens") == "input":
+    if case.metric not in TOKEN_RATES:
         raise NotJudged(f"no estimate for {case.metric}")
+    rate = _rate(case, *setting)
+    if rate is None:
+        raise NotJudged(UNTIMED)
+    return rate.value.scaled(_counted(case)), _words(rate)
+
+
+UNTIMED = "it does not fit, or its size is not known"
+TOKEN_RATES = frozenset({"tokens_per_s", "tokens_per_s_per_gpu"})
+
+
+def _rate(case: Case, workload: Workload, layout: Layout, rental: Rental) -> Estimate | None:
+    if is_offline(case):
+        return offline_rate(workload, layout, rental)
+    times = serving_times(workload, layout, rental)
+    return times.rate if times else None
+
+
+def _counted(case: Case) -> float:
+    """What a published rate counts of the output tokens/s of all GPUs together."""
+    job = serving_of(case)
+    prompts = case.measured.get("tokens") == "input"
     shared = case.gpus if case.measured.get("scope") == "per_gpu" else 1
-    return rate.value.scaled(1 / shared), _words(rate)
+    return (job.input_tokens / job.output_tokens if prompts else 1.0) / shared
 
 
 def _collective(case: Case) -> tuple[Range, str]:

@@ -75,7 +75,8 @@ class Case:
     @property
     def link_known(self) -> bool:
         """PCIe is not counted as known: the machine's own topology is in no source."""
-        return self.hardware.get("link") not in ("unknown", "pcie_p2p")
+        network = self.hardware.get("inter_node")
+        return self.hardware.get("link") not in ("unknown", "pcie_p2p") and network != "unknown"
 
 
 def read_cases(path: Path) -> Iterator[Case | str]:
@@ -134,6 +135,8 @@ def layout_of(case: Case) -> Layout:
     """Degrees of the case; data parallel copies make up what was not published."""
     plan = {key: int(value) for key, value in case.plan.items() if isinstance(value, int)}
     tensor, stages, context = plan.get("tp", 1), plan.get("pp", 1), plan.get("cp", 1)
+    if case.kind == "serve" and plan.get("ep", 1) > 1:
+        tensor = max(tensor, case.gpus // stages)  # experts spread over all GPUs hold one copy
     data = max(plan.get("dp", 1), case.gpus // (tensor * stages * context))
     sharded = bool(case.workload.get("zero_stage")) or case.plan.get("dp", 0) is None
     return Layout(
@@ -144,7 +147,7 @@ def layout_of(case: Case) -> Layout:
         context=context,
         experts=plan.get("ep", 1),
         virtual=plan.get("vpp") or (1 if case.plan.get("schedule") == "1f1b" else None),
-        replicas=data if case.kind == "serve" else 1,
+        replicas=max(1, case.gpus // (tensor * stages)) if case.kind == "serve" else 1,
         nodes=nodes_of(case),
     )
 
@@ -186,6 +189,11 @@ def training_of(case: Case) -> TrainingJob:
         lora=lora,
         zero_stage=int(stated.get("zero_stage") or 3),
     )
+
+
+def is_offline(case: Case) -> bool:
+    """Whether all requests were queued at once."""
+    return bool(case.workload.get("offline")) or case.workload.get("scenario") == "offline"
 
 
 def serving_of(case: Case) -> ServingJob:

@@ -254,3 +254,27 @@ def test_the_slowest_card_of_an_ambiguous_label_counts() -> None:
     found = rental_of(replace(machine(), specs=(H100, A100)))
     assert found is not None
     assert found.device.generation == "Ampere"
+
+
+def test_a_claimed_link_that_the_card_cannot_have_leaves_those_it_can() -> None:
+    on = replace(machine(known(LinkClass.XGMI)), specs=(L40S,))
+    found = rental_of(on)
+    assert found is not None
+    kinds = [links.wire.kind for links in found.worlds if links.wire]
+    assert kinds == [LinkClass.P2P_DISABLED, LinkClass.PCIE_P2P]
+
+
+def test_a_card_without_any_published_line_rate_times_single_gpus_only() -> None:
+    bare = replace(H100, permits=(), pcie_bytes_per_s=None)
+    on = replace(machine(), specs=(bare,))
+    assert times_of(served("llama-3.1-8b"), Plan(), on) is not None
+    assert times_of(served("llama-3.1-8b"), Plan(tp=2), on) is None
+    assert times_of(trained(), Plan(dp=8, shard=8), on) is None
+
+
+def test_the_memory_that_the_machine_reports_counts_and_not_the_cards() -> None:
+    small = replace(
+        machine(), usable_bytes_per_gpu=Fact(40 * GB, grade=Grade.MEASURED, source="a driver")
+    )
+    assert times_of(served(), Plan(tp=1), small) is None
+    assert times_of(served(), Plan(tp=1), machine()) is not None

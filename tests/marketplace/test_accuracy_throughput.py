@@ -99,6 +99,38 @@ def test_a_line_that_is_no_case_is_reported_and_the_rest_judged(
     assert len(found.unreadable) == 1
 
 
+def trained(metric: str, value: float, scope: str = "system", **workload: Any) -> dict[str, Any]:
+    known = {"task": "train", "seq_len": 4096, "global_batch": 16, "zero_stage": 3}
+    one = case(metric, value, metric, hardware={"gpus": 8, "link": "nvswitch"})
+    measured = {"metric": metric, "value": value, "scope": scope, "convention": "model,full"}
+    plan = {"dp": 8, "fsdp_shard": 8}
+    return {
+        **one, "kind": "train", "workload": known | workload, "plan": plan, "measured": measured,
+    }  # fmt: skip
+
+
+def test_every_metric_of_a_training_run_tells_the_same_speed(tmp_path: Path) -> None:
+    step = summary_of(tmp_path, trained("step_seconds", 1e9)).misses[0].predicted
+    tokens = 16 * 4096
+    expected = {
+        "tokens_per_s": tokens / step,
+        "samples_per_s": 16 / step,
+        "gpu_hours": 10**9 / tokens * step * 8 / 3600 / 0.9,
+    }
+    for metric, value in expected.items():
+        one = trained(metric, value * 100, total_tokens=10**9)
+        assert summary_of(tmp_path, one).misses[0].predicted == pytest.approx(value)
+    each = trained("tokens_per_s_per_gpu", 1e9, scope="per_gpu")
+    assert summary_of(tmp_path, each).misses[0].predicted == pytest.approx(tokens / step / 8)
+
+
+def test_a_rate_of_prompt_tokens_counts_the_prompt(tmp_path: Path) -> None:
+    output = case("output", 1e9, workload={"input_tokens": 512})
+    prompt = {**output, "id": "input", "measured": {**output["measured"], "tokens": "input"}}
+    first, second = (miss.predicted for miss in summary_of(tmp_path, output, prompt).misses)
+    assert second == pytest.approx(4 * first)
+
+
 def test_what_nothing_models_is_not_judged(tmp_path: Path) -> None:
     found = summary_of(tmp_path, case("a", 950, hardware={"spec_id": "no-such-card"}))
     assert (found.cases, found.not_judged) == (0, {"serve": 1})

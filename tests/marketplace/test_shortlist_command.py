@@ -70,6 +70,17 @@ def test_json_holds_numbers_and_amounts_as_text(source: Source) -> None:
     assert found["shown"] + sum(found["hidden"].values()) == found["total"] == 3
 
 
+def test_a_row_that_serves_tells_its_speed_and_money_per_token(source: Source) -> None:
+    table = run(SLUG)
+    assert "tokens/s, first token" in table
+    assert "USD per 1,000,000 tokens" in table
+    first = json.loads(run(SLUG, "--format", "json"))["rows"][0]["outlook"]
+    assert first["rate"] == sorted(first["rate"])
+    assert [float(end) for end in first["per_million"]] == sorted(map(float, first["per_million"]))
+    assert first["dominating"]
+    assert first["conditional"] is False
+
+
 def test_csv_cells_cannot_run_as_formulas(source: Source) -> None:
     make_listing(source, "evil", title='=HYPERLINK("http://x")', region="@SUM(A1)")
     make_listing(source, "evil2", title="ok", gpu_model="=1+1", vram_bytes_per_gpu=96 * 10**9)

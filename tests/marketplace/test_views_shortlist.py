@@ -69,6 +69,12 @@ def test_each_row_shows_plan_memory_price_age_and_evidence(client: Client, catal
     assert "#grade-declared" in page
 
 
+def test_each_row_that_serves_opens_what_decides_its_speed(client: Client, catalog: Source) -> None:
+    page = " ".join(client.get("/").content.decode().split())
+    assert "tokens/s, first token" in page
+    assert "Widest assumption:" in page
+
+
 def test_the_table_ends_with_what_is_not_shown(client: Client, catalog: Source) -> None:
     page = " ".join(client.get("/?regions=us-east").content.decode().split())
     assert "2 are hidden because they are outside the wanted regions" in page
