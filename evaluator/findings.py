@@ -4,42 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import cache
 from string import Formatter
 from typing import Any
 
 from evaluator.facts import Grade
-
-
-class Severity(IntEnum):
-    INFO = 1
-    WARNING = 2
-    BLOCKER = 3
-
-    @property
-    def word(self) -> str:
-        return self.name.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    severity: Severity
-    sentence: str
-    remedy: str = ""
-    cleared_by: Grade | None = None
-
-
-def _info(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.INFO, sentence, remedy, cleared_by)
-
-
-def _warn(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.WARNING, sentence, remedy, cleared_by)
-
-
-def _block(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.BLOCKER, sentence, remedy, cleared_by)
+from evaluator.meanings import EVIDENCE_MEANINGS, Meaning, Severity
+from evaluator.meanings import blocker as _block
+from evaluator.meanings import info as _info
+from evaluator.meanings import warning as _warn
 
 
 class Code(Enum):
@@ -135,6 +109,7 @@ class Code(Enum):
 _ASK_TOPOLOGY = "Ask for `nvidia-smi topo -m` and `nvidia-smi topo -p2p r` from this very machine."
 
 MEANINGS: Mapping[Code, Meaning] = {
+    **{Code(value): meaning for value, meaning in EVIDENCE_MEANINGS.items()},
     Code.BASIS_UNKNOWN: _warn(
         "{price} is not said to be per machine or per GPU; with {gpu_count} GPUs the bill may "
         "differ {gpu_count}-fold.",
@@ -227,95 +202,6 @@ MEANINGS: Mapping[Code, Meaning] = {
     ),
     Code.LINK_INSUFFICIENT: _block("{plan} needs more than {link} carries: {reason}."),
     Code.LINK_CONTRADICTED: _block("The evidence contradicts the declared link: {reason}."),
-    Code.GROUP_LEAVES_ISLAND: _block(
-        "{plan} over {group} leaves the fast islands ({islands}): {pair} meet over {link} only.",
-        "Keep each tensor group on one island, or show with `{command}` that the group reaches "
-        "{rate} or more.",
-        Grade.BENCHMARKED,
-    ),
-    Code.NO_PEER_ACCESS: _block(
-        "{plan} over {group}: {pair} meet over {link} and cannot reach each other's memory "
-        "({words}), so every byte goes through the host.",
-        "Use replicas or a pipeline, or have ACS and the IOMMU turned off and show OK in "
-        "`nvidia-smi topo -p2p r` and {rate} or more in `{command}`.",
-        Grade.BENCHMARKED,
-    ),
-    Code.LINK_CROSSES_SOCKETS: _block(
-        "{plan} over {group} crosses the processors' own link: {pair} lie at NUMA nodes {nodes}.",
-        "Put a stage or replica boundary there, or show with `{command}` that the group reaches "
-        "{rate} or more.",
-        Grade.BENCHMARKED,
-    ),
-    Code.TOPOLOGY_FLATTENED: _warn(
-        "Every pair shows {link} and one NUMA node: a virtual machine may hide the bridges, so "
-        "the matrix does not settle {plan}.",
-        "Ask for the matrix of the host, or for `{command}` with {rate} or more.",
-        Grade.BENCHMARKED,
-    ),
-    Code.TOPOLOGY_PARTIAL: _warn(
-        "The output does not show {pairs} of the group that {plan} needs.",
-        "Paste the whole of `nvidia-smi topo -m`; all its pairs have to be there.",
-        Grade.MEASURED,
-    ),
-    Code.GPU_LINK_FAULTY: _block(
-        "{plan} cannot leave out {gpus}, whose links are not as they should be: {words}.",
-        "Have the machine repaired or replaced; `nvidia-smi nvlink --status` with every link "
-        "active clears it.",
-        Grade.MEASURED,
-    ),
-    Code.NARROW_SLOT: _block(
-        "{plan} cannot leave out {gpus}, whose slot is slower than the others: {words}.",
-        "Have the card moved; `nvidia-smi -q` with its link width at the maximum under load "
-        "clears it.",
-        Grade.MEASURED,
-    ),
-    Code.FABRIC_MANAGER_DOWN: _block(
-        "The NVSwitch fabric is not up: {words}. No group of GPUs starts before it is.",
-        "Have the fabric manager started; `nvidia-smi -q` with the fabric state Completed and "
-        "Success clears it.",
-        Grade.MEASURED,
-    ),
-    Code.SLICED_GPU: _block(
-        "{plan} needs whole GPUs: {words}, and slices cannot reach each other.",
-        "Run independent replicas, or have MIG mode turned off; `nvidia-smi -L` without slices "
-        "clears it.",
-        Grade.MEASURED,
-    ),
-    Code.SHM_SMALL: _warn(
-        "The shared memory of the container is too small for the ranks to meet in ({words}).",
-        "Start the container with `--shm-size=8g` or `--ipc=host`; `df -h /dev/shm` with 1 GiB "
-        "or more clears it.",
-        Grade.MEASURED,
-    ),
-    Code.FABRIC_OVER_TCP: _block(
-        "{plan} spans {nodes} machines, and NCCL was seen to use plain TCP between them ({words}).",
-        "Ask for RDMA devices in the container; a NCCL log with NET/IB and GDRDMA, or a two-node "
-        "`all_reduce_perf -b 1G -e 8G -f 2`, clears it.",
-        Grade.BENCHMARKED,
-    ),
-    Code.FABRIC_STAGED: _warn(
-        "{plan} spans {nodes} machines over RDMA without GPUDirect: every byte is staged in host "
-        "memory ({words}).",
-        "Ask for nvidia-peermem; a NCCL log with GDRDMA, or a two-node "
-        "`all_reduce_perf -b 1G -e 8G -f 2`, clears it.",
-        Grade.BENCHMARKED,
-    ),
-    Code.OWN_EVIDENCE: _info(
-        "Judged with your own evidence of {machine}, which no curator has accepted: everyone else "
-        "sees what the catalog declares.",
-        "A curator's review clears it.",
-        Grade.MEASURED,
-    ),
-    Code.EVIDENCE_MISMATCH: _warn(
-        "A paste does not match this listing and raises nothing: {words}.",
-        "Run the commands on the whole machine of this listing and paste all of their output.",
-        Grade.MEASURED,
-    ),
-    Code.MEASURED_ELSEWHERE: _info(
-        "Measured on {measured} of {seen} machines seen: {words}. The next one may differ.",
-        "Run `nvidia-smi topo -m` on the machine that you get.",
-        Grade.MEASURED,
-    ),
     Code.FABRIC_UNKNOWN: _warn(
         "{plan} spans {nodes} machines, and nothing is known about the network between them.",
         "Ask for a two-node `all_reduce_perf -b 1G -e 8G -f 2`.",
@@ -353,6 +239,9 @@ MEANINGS: Mapping[Code, Meaning] = {
         "Add total_params; if all its layers are plain attention, leave out its name and own keys.",
     ),
 }
+
+
+__all__ = ["MEANINGS", "Code", "Finding", "MissingGap", "Severity", "finding", "gaps_of"]
 
 
 class MissingGap(ValueError):
