@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from marketplace.accuracy import catalog, memory
+from marketplace.accuracy import catalog, memory, topology
 from marketplace.accuracy.summary import Summary
 
 KINDS: Mapping[str, Callable[[Path], Summary]] = {
     "catalog": catalog.score,
     "memory": memory.score,
+    "topology": topology.score,
 }
 
-NOT_YET = ("throughput", "topology", "collectives")
+NOT_YET = ("throughput", "collectives")
 """Kinds of case files that nothing judges yet."""
