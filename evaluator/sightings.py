@@ -21,7 +21,7 @@ from evaluator.connections import (
     merge,
     rate_for,
 )
-from evaluator.evidence import Format, Reading, Sign
+from evaluator.evidence import BenchmarkRow, Format, Reading, Sign
 from evaluator.facts import Grade
 from evaluator.gpus import read_label
 from evaluator.machine import LinkClass
@@ -198,7 +198,18 @@ def _rates(reading: Reading) -> Iterator[Rate]:
     for row in reading.rows or ():
         if reading.ranks and reading.ranks > 1 and not row.wrong:
             rate = round(row.best_busbw_gb_s * GB)
-            yield Rate(row.operation, reading.ranks, row.size_bytes, rate, reading.nodes or 1)
+            name = _operation(row, reading.ranks)
+            yield Rate(name, reading.ranks, row.size_bytes, rate, reading.nodes or 1)
+
+
+def _operation(row: BenchmarkRow, ranks: int) -> str:
+    """The printed name. Without one: only an all-reduce has more bus than algorithm bandwidth, by
+    2(n-1)/n (nccl-tests PERFORMANCE.md).
+    """
+    if row.operation != "unknown" or ranks < 3 or not row.algbw_gb_s:
+        return row.operation
+    factor = 2 * (ranks - 1) / ranks
+    return "all_reduce" if abs(row.busbw_gb_s / row.algbw_gb_s / factor - 1) < 0.02 else "unknown"
 
 
 # --- faults

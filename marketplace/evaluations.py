@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 from django.db.models import Min, QuerySet
 from django.utils import timezone
 
+from evaluator.candidates import Offering
+from evaluator.findings import Code, Finding, finding
 from evaluator.jobs import Workload
+from evaluator.machine import Machine
 from evaluator.reports import (
     UnreadableReport,
     condense,
@@ -27,8 +31,8 @@ from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import models, outbox
 from marketplace.listings import current, offerings
-from marketplace.machines import configuration_of, machine_of
-from marketplace.models import Evaluation, Listing, Verdict
+from marketplace.machines import configuration_of, is_own, machine_of, own_machines
+from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
 
 OLD = timedelta(days=7)
@@ -43,8 +47,12 @@ def shortlist_for(
     limit: int = 20,
     *,
     keep: bool = True,
+    viewer: Viewer = None,
 ) -> Shortlist:
     """Ranks the listings (default: all current ones). Judges only what no kept verdict covers.
+
+    Listings under which the viewer rented a machine are judged by what was seen on that one; its
+    verdicts are the viewer's alone and are not kept.
 
     With `keep` False nothing is written, as for a page that someone reads: listings that are still
     without a configuration wait for the next sync or evaluation.
@@ -54,9 +62,46 @@ def shortlist_for(
         name_configurations(wanted)
     else:
         wanted = wanted.exclude(configuration="")
-    offered = offerings(wanted)
-    verdicts = _verdicts(workload, {offering.configuration for offering in offered}, keep)
+    own = _own(wanted, viewer)
+    offered = [_with_own(offering, own) for offering in offerings(wanted)]
+    private = {machine.fingerprint(): machine for machine, _ in own.values()}
+    shared = {offering.configuration for offering in offered} - private.keys()
+    verdicts = _verdicts(workload, shared, keep) | _judge_own(workload, private)
     return rank(workload, offered, verdicts, limit, timezone.now())
+
+
+Viewer = User | AnonymousUser | None
+Own = dict[str, tuple[Machine, tuple[Finding, ...]]]
+
+
+def _own(listings: QuerySet[Listing], viewer: Viewer) -> Own:
+    """By the key of the listing: the viewer's machine, and the note that it is the viewer's."""
+    rented = own_machines(viewer, listings.order_by().values("pk"))
+    rows = Listing.objects.filter(pk__in=rented).prefetch_related("facts") if rented else ()
+    return {str(row.pk): judged_by(row, rented[row.pk]) for row in rows}
+
+
+def judged_by(
+    listing: Listing, rented: RentedMachine | None
+) -> tuple[Machine, tuple[Finding, ...]]:
+    """The machine to judge, and a note where evidence that no curator accepted has a part in it."""
+    machine = machine_of(listing, rented)
+    if rented is None or not is_own(rented):
+        return machine, ()
+    return machine, (finding(Code.OWN_EVIDENCE, machine=rented),)
+
+
+def _with_own(offering: Offering, own: Own) -> Offering:
+    if offering.key not in own:
+        return offering
+    machine, notes = own[offering.key]
+    findings = (*notes, *offering.findings)
+    return replace(offering, configuration=machine.fingerprint(), findings=findings)
+
+
+def _judge_own(workload: Workload, machines: Mapping[str, Machine]) -> dict[str, MachineVerdict]:
+    book = Workbook(workload)
+    return {key: judge_briefly(book, machine) for key, machine in machines.items()}
 
 
 def name_configurations(listings: QuerySet[Listing]) -> int:
@@ -68,9 +113,11 @@ def name_configurations(listings: QuerySet[Listing]) -> int:
     return len(unnamed)
 
 
-def judge_listing(workload: Workload, listing: Listing) -> MachineVerdict:
+def judge_listing(
+    workload: Workload, listing: Listing, rented: RentedMachine | None = None
+) -> MachineVerdict:
     """All plans on one listing, judged now, for the page that shows them."""
-    return judge(workload, machine_of(listing))
+    return judge(workload, machine_of(listing, rented))
 
 
 def _verdicts(

@@ -24,6 +24,8 @@ from marketplace.machines import machine_of
 from marketplace.models import Evidence, EvidenceReview, Fact, Listing, RentedMachine
 from marketplace.models.evidence import COUNTING, Change, EvidenceState
 
+Viewer = User | AnonymousUser
+
 LIFETIME = timedelta(days=30)
 """Hosts are updated about monthly; a kernel change alone has turned peer access off."""
 LARGEST_PASTE = 1_000_000
@@ -196,7 +198,7 @@ def review(evidence_id: int, after: EvidenceState, by: Any, reason: str = "") ->
 # --- what a listing shows
 
 
-def visible_to(viewer: User | AnonymousUser, listing: Listing) -> list[Evidence]:
+def visible_to(viewer: Viewer, listing: Listing) -> list[Evidence]:
     """The viewer's own evidence of a listing and what a curator accepted, newest first."""
     rows = listing.evidence.select_related("machine").prefetch_related("facts", "reviews")
     own = viewer.pk if viewer.is_authenticated else None

@@ -20,7 +20,7 @@ from evaluator.machine import Conflict, LinkClass, Machine, worst_usable_bytes
 from evaluator.units import GB, GIB
 from marketplace import models
 from marketplace.models import Listing, RentedMachine
-from marketplace.models.evidence import COUNTING
+from marketplace.models.evidence import COUNTING, EvidenceState
 
 COLUMNS = (
     "gpu_model",
@@ -104,6 +104,12 @@ def own_machines(viewer: User | AnonymousUser | None, listings: Any) -> dict[int
         evidence__mismatch="",
     )
     return {row.listing_id: row for row in rows.distinct().order_by("opened_at", "pk")}
+
+
+def is_own(rented: RentedMachine) -> bool:
+    """Whether a machine is known by evidence that no curator has accepted."""
+    pending = {"state": EvidenceState.PENDING, "mismatch": ""}
+    return rented.evidence.filter(uploaded_by=rented.opened_by_id, **pending).exists()
 
 
 class _Held:
