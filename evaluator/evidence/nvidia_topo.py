@@ -141,16 +141,27 @@ def _take_row(table: Table, row: Row, cut: bool) -> None:
     cells = list(row.cells)
     if cut and len(cells) <= len(table.devices) and not row.rest.strip():
         cells = _without_cut_word(cells, len(table.devices), bool(table.columns), row)
-    own = table.devices.index(row.name)
-    if len(cells) > own and cells[own] != "X":
-        expected = f"X in column {row.name}"
-        problem = Problem(Trouble.UNKNOWN_CLASS, row.line.number, cells[own], expected)
+    problem = _misfit(table, row, cells)
+    if problem:
         table.problems.append(problem)
         table.signs.add(Sign.UNKNOWN_TOKEN)
         return
     for other, cell in zip(table.devices, cells, strict=False):
         if other != row.name:
             _take_cell(table, row, other, cell)
+
+
+def _misfit(table: Table, row: Row, cells: list[str]) -> Problem | None:
+    """Why the cells of a row cannot be told apart: one too few, one too many, or shifted."""
+    number, width, own = row.line.number, len(table.devices), table.devices.index(row.name)
+    rest = row.rest.split()
+    if cells and len(cells) < width and rest:
+        return Problem(Trouble.UNKNOWN_CLASS, number, f"{len(cells)} cells", f"{width} cells")
+    if rest and CELL.fullmatch(rest[0]):
+        return Problem(Trouble.UNKNOWN_CLASS, number, rest[0], f"no more than {width} cells")
+    if len(cells) > own and cells[own] != "X":
+        return Problem(Trouble.UNKNOWN_CLASS, number, cells[own][:40], f"X in column {row.name}")
+    return None
 
 
 def _without_cut_word(cells: list[str], width: int, columns: bool, row: Row) -> list[str]:

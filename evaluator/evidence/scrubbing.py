@@ -33,7 +33,8 @@ HOSTS = (
     re.compile(rf"(?P<before>\bon\s{{1,20}})(?P<host>{NAME})(?P<after>\s{{1,20}}device\b)"),
     re.compile(rf"(?P<before>\bLinux\s)(?P<host>{NAME})(?P<after>\s\d{{1,2}}\.\d{{1,3}}\.)"),
     re.compile(
-        rf"(?im)(?P<before>^[\s#]{{0,20}}(?:host ?name|node ?name|node|host)\s{{0,40}}[:=]\s{{0,8}})"
+        rf"(?im)(?P<before>^[\s#]{{0,20}}(?:host ?name|node ?name|node|host)"
+        rf"\s{{0,40}}[:=]\s{{0,8}})"
         rf"(?P<host>{NAME})(?P<after>\s{{0,8}}$)"
     ),
     re.compile(
