@@ -106,6 +106,8 @@ def _without_matrix(held: Held) -> LinkVerdict | None:
     """Outputs that show no pairs: a benchmark, or a log in which no peer access was used."""
     if held.demand.use in TOLERANT:
         return None
+    if faulty := _faulty(held):
+        return replace(faulty, groups=())
     if held.rate is not None:
         return replace(_by_rate(held, held.rate), groups=())
     blocked = held.demand.use is Use.TENSOR and _cut_off(held)
@@ -153,7 +155,7 @@ FAULT_CODES = {
 
 def _faulty(held: Held) -> LinkVerdict | None:
     """A fault of a GPU that the best assignment could not leave out, on the link it uses."""
-    fabric = is_fabric(held.topology.between(*held.placed.worst))
+    fabric = _on_fabric(held)
     for fault in held.topology.faults:
         code = FAULT_CODES.get(fault.kind)
         members = sorted(held.placed.members & set(fault.gpus))
@@ -207,8 +209,11 @@ def _fast(held: Held) -> bool:
 
 
 def _obstacle(held: Held) -> Code | None:
-    """What makes a known link too slow before anybody runs a benchmark."""
-    if is_fabric(held.link):
+    """What makes a known link too slow before anybody runs a benchmark.
+
+    Where fabric links connect the whole group, if not each with each, rings may stay on them.
+    """
+    if is_fabric(held.link) or _connected(held):
         return None
     if _cut_off(held):
         return Code.NO_PEER_ACCESS if held.demand.use is Use.TENSOR else None
@@ -220,6 +225,11 @@ def _obstacle(held: Held) -> Code | None:
         return Code.GROUP_LEAVES_ISLAND
     wide = held.demand.ranks > SMALL and rank_of(held.topology.between(*held.placed.worst))
     return Code.GROUP_LEAVES_ISLAND if wide and wide > SWITCHED else None
+
+
+def _connected(held: Held) -> bool:
+    islands = [set(island) for island in held.topology.islands]
+    return all(any(set(group) <= one for one in islands) for group in held.placed.groups)
 
 
 def _cut_off(held: Held) -> bool:

@@ -30,7 +30,7 @@ from evaluator.verdict import MachineVerdict, judge, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import models, outbox
-from marketplace.listings import current, offerings
+from marketplace.listings import current, offerings, own_facts
 from marketplace.machines import configuration_of, is_own, machine_of, own_machines
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
@@ -77,7 +77,7 @@ Own = dict[str, tuple[Machine, tuple[Finding, ...]]]
 def _own(listings: QuerySet[Listing], viewer: Viewer) -> Own:
     """By the key of the listing: the viewer's machine, and the note that it is the viewer's."""
     rented = own_machines(viewer, listings.order_by().values("pk"))
-    rows = Listing.objects.filter(pk__in=rented).prefetch_related("facts") if rented else ()
+    rows = Listing.objects.filter(pk__in=rented).prefetch_related(own_facts()) if rented else ()
     return {str(row.pk): judged_by(row, rented[row.pk]) for row in rows}
 
 
@@ -106,7 +106,7 @@ def _judge_own(workload: Workload, machines: Mapping[str, Machine]) -> dict[str,
 
 def name_configurations(listings: QuerySet[Listing]) -> int:
     """Fingerprints listings that have none yet: without it they would pass for one machine."""
-    unnamed = list(listings.filter(configuration="").prefetch_related("facts"))
+    unnamed = list(listings.filter(configuration="").prefetch_related(own_facts()))
     for listing in unnamed:
         listing.configuration = configuration_of(listing)
     Listing.objects.bulk_update(unnamed, ["configuration"], batch_size=500)
@@ -173,7 +173,7 @@ def _one_listing_each(configurations: Iterable[str]) -> QuerySet[Listing]:
         .annotate(first=Min("pk"))
         .values_list("first", flat=True)
     )
-    return Listing.objects.filter(pk__in=list(firsts)).prefetch_related("facts")
+    return Listing.objects.filter(pk__in=list(firsts)).prefetch_related(own_facts())
 
 
 def _store(workload: Workload, verdicts: Mapping[str, MachineVerdict]) -> None:

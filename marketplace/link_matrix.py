@@ -14,6 +14,8 @@ from evaluator.machine import LinkClass
 
 CELL, SMALL_CELL, FEW = 38.0, 26.0, 10
 """A side of a cell in the picture's own units; smaller where there are more GPUs than a few."""
+MOST_DRAWN = 72
+"""GPUs of the largest machine that is rented as one; beyond it a paste is no machine."""
 LEFT, TOP, GAP, BRACKET = 74.0, 24.0, 14.0, 18.0
 
 TONES = {
@@ -111,8 +113,8 @@ def link_matrix(
     declared: LinkClass | None = None,
     groups: Sequence[Sequence[int]] = (),
 ) -> LinkMatrix | None:
-    """The picture of every pair. None where no pair was seen."""
-    if not topology.matrix:
+    """The picture of every pair. None where no pair was seen, or more than can be looked at."""
+    if not topology.matrix or topology.gpus > MOST_DRAWN:
         return None
     side = CELL if topology.gpus <= FEW else SMALL_CELL
     grid = _Grid(topology, DECLARED.get(declared) if declared else None, side, groups)

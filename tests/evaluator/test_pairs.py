@@ -56,6 +56,7 @@ def with_fault(topology: Topology, kind: FaultKind, *gpus: int) -> Topology:
 SWITCHED = uniform(8, "NV18")
 PAIRS = joined("NV12", "NODE", "SYS", [(0, 1), (2, 3), (4, 5), (6, 7)], SOCKETS)
 HIVES = joined("NV2", "PHB", "SYS", [(0, 1, 2, 3), (4, 5, 6, 7)], SOCKETS)
+CUBE = joined("NV1", "PHB", "SYS", [(0, 1, 2, 3), (4, 5, 6, 7), (0, 4), (1, 5)], SOCKETS)
 SWITCH_PCIE, HOST_PCIE = uniform(4, "PIX"), replace(uniform(4, "NODE"), numa=("0",) * 4)
 ACROSS = replace(uniform(2, "SYS"), numa=("0", "1"))
 NPS = replace(uniform(2, "SYS"), numa=("0", "0"))
@@ -75,6 +76,9 @@ SITUATIONS = [
     (HIVES, TP4, WORDS.PROVEN, None),
     (HIVES, Plan(tp=4, replicas=2), WORDS.PROVEN, None),
     (HIVES, TP8, WORDS.INSUFFICIENT, Code.LINK_CROSSES_SOCKETS),
+    (CUBE, TP4, WORDS.PROVEN, None),
+    (CUBE, TP8, WORDS.UNKNOWN, Code.LINK_UNBENCHMARKED),
+    (with_fault(Topology(gpus=8), KINDS.INACTIVE_LINKS, 2), TP8, AGAINST, Code.GPU_LINK_FAULTY),
     (allowed(SWITCH_PCIE, True), TP2, WORDS.UNKNOWN, Code.LINK_UNBENCHMARKED),
     (allowed(SWITCH_PCIE, False), TP2, WORDS.INSUFFICIENT, Code.NO_PEER_ACCESS),
     (with_fault(HOST_PCIE, FaultKind.NO_PEER_ACCESS), TP4, WORDS.INSUFFICIENT, Code.NO_PEER_ACCESS),

@@ -75,3 +75,4 @@ def test_everything_lies_inside_the_picture(gpus: int) -> None:
 
 def test_nothing_is_drawn_where_nothing_was_seen() -> None:
     assert link_matrix(Topology()) is None
+    assert link_matrix(uniform(73, "NV18")) is None
