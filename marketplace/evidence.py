@@ -63,10 +63,13 @@ class Preview:
 
 
 def preview(listing: Listing, text: str) -> Preview:
-    """Cleans a paste and reads the cleaned text: what was taken out can support no fact."""
+    """Cleans a paste and reads the cleaned text: what was taken out can support no fact.
+
+    Raises NotKept for a text that is too long to be read.
+    """
     if len(text) > LARGEST_PASTE:
         raise NotKept(f"The text has {len(text):,} characters; {LARGEST_PASTE:,} can be read.")
-    cleaned = scrub(text)
+    cleaned = scrub(text.replace("\r\n", "\n"))
     try:
         seen = sight(read_evidence(cleaned.text))
     except UnreadableEvidence as error:

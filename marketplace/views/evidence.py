@@ -55,23 +55,27 @@ def confirm(request: HttpRequest, listing_id: int) -> HttpResponse:
     """Reads the cleaned text once more and keeps it: what is stored was never only claimed."""
     row = get_object_or_404(listings.detailed(), pk=listing_id)
     form = PreviewedForm(request.POST, machines=_own(request, row))
+    again = PasteForm(request.POST, machines=_own(request, row))
     if not form.is_valid():
-        return _form_page(request, row, form, status=NOT_USABLE)
-    origin = Origin(
+        return _form_page(request, row, again, status=NOT_USABLE)
+    try:
+        kept = keep(row, preview(row, form.cleaned_data["text"]), _origin(request, form))
+    except NotKept as refused:
+        again.add_error("text", str(refused))
+        return _form_page(request, row, again, status=NOT_USABLE)
+    words = "as a conflict, it raises nothing" if kept.mismatch else "for you alone so far"
+    messages.success(request, f"Kept on {kept.machine}: {words}.")
+    return redirect(f"{row.get_absolute_url()}#links-title")
+
+
+def _origin(request: HttpRequest, form: PreviewedForm) -> Origin:
+    return Origin(
         uploader=cast(User, request.user),
         ran_by=RanBy(form.cleaned_data["ran_by"]),
         machine=form.cleaned_data["machine"],
         ran_at=form.cleaned_data["ran_at"],
         image=form.cleaned_data["image"],
     )
-    try:
-        kept = keep(row, preview(row, form.cleaned_data["text"]), origin)
-    except NotKept as refused:
-        form.add_error("text", str(refused))
-        return _form_page(request, row, form, status=NOT_USABLE)
-    words = "as a conflict, it raises nothing" if kept.mismatch else "for you alone so far"
-    messages.success(request, f"Kept on {kept.machine}: {words}.")
-    return redirect(f"{row.get_absolute_url()}#links-title")
 
 
 def _own(request: HttpRequest, row: Listing) -> Any:
@@ -79,7 +83,7 @@ def _own(request: HttpRequest, row: Listing) -> Any:
 
 
 def _form_page(
-    request: HttpRequest, row: Listing, form: PreviewedForm, status: int = 200
+    request: HttpRequest, row: Listing, form: PasteForm, status: int = 200
 ) -> HttpResponse:
     context = {"section": "listings", "listing": row, "form": form}
     return render_page(request, "evidence/paste.html", context, status=status)

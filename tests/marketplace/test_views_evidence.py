@@ -157,7 +157,18 @@ def test_nobody_joins_a_machine_of_another(mine: Client, eight: Listing) -> None
     other = put(eight, User.objects.create_user("bob"), SWITCHED)
     response = confirm(mine, eight, machine=other.machine_id)
     assert response.status_code == 422  # type: ignore[attr-defined]
+    assert "Select a valid choice" in response.content.decode()  # type: ignore[attr-defined]
     assert Evidence.objects.count() == 1
+
+
+def test_the_same_paste_twice_is_said_with_the_text_still_there(
+    mine: Client, ada: User, eight: Listing
+) -> None:
+    first = put(eight, ada, PAIRS)
+    response = confirm(mine, eight, machine=first.machine_id)
+    page = response.content.decode()  # type: ignore[attr-defined]
+    assert "already kept for this machine" in page
+    assert "NV12" in page
 
 
 @pytest.mark.parametrize("state", ["pending", "accepted", "rejected", "withdrawn"])
