@@ -4,42 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import cache
 from string import Formatter
 from typing import Any
 
 from evaluator.facts import Grade
-
-
-class Severity(IntEnum):
-    INFO = 1
-    WARNING = 2
-    BLOCKER = 3
-
-    @property
-    def word(self) -> str:
-        return self.name.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    severity: Severity
-    sentence: str
-    remedy: str = ""
-    cleared_by: Grade | None = None
-
-
-def _info(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.INFO, sentence, remedy, cleared_by)
-
-
-def _warn(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.WARNING, sentence, remedy, cleared_by)
-
-
-def _block(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.BLOCKER, sentence, remedy, cleared_by)
+from evaluator.meanings import EVIDENCE_MEANINGS, Meaning, Severity
+from evaluator.meanings import blocker as _block
+from evaluator.meanings import info as _info
+from evaluator.meanings import warning as _warn
 
 
 class Code(Enum):
@@ -96,6 +70,21 @@ class Code(Enum):
     LINK_UNBENCHMARKED = "link_unbenchmarked"
     LINK_INSUFFICIENT = "link_insufficient"
     LINK_CONTRADICTED = "link_contradicted"
+    GROUP_LEAVES_ISLAND = "group_leaves_island"
+    NO_PEER_ACCESS = "no_peer_access"
+    LINK_CROSSES_SOCKETS = "link_crosses_sockets"
+    TOPOLOGY_FLATTENED = "topology_flattened"
+    TOPOLOGY_PARTIAL = "topology_partial"
+    GPU_LINK_FAULTY = "gpu_link_faulty"
+    NARROW_SLOT = "narrow_slot"
+    FABRIC_MANAGER_DOWN = "fabric_manager_down"
+    SLICED_GPU = "sliced_gpu"
+    SHM_SMALL = "shm_small"
+    FABRIC_OVER_TCP = "fabric_over_tcp"
+    FABRIC_STAGED = "fabric_staged"
+    OWN_EVIDENCE = "own_evidence"
+    EVIDENCE_MISMATCH = "evidence_mismatch"
+    MEASURED_ELSEWHERE = "measured_elsewhere"
     FABRIC_UNKNOWN = "fabric_unknown"
     FABRIC_CLAIMED = "fabric_claimed"
     DOES_NOT_FIT = "does_not_fit"
@@ -121,6 +110,7 @@ class Code(Enum):
 _ASK_TOPOLOGY = "Ask for `nvidia-smi topo -m` and `nvidia-smi topo -p2p r` from this very machine."
 
 MEANINGS: Mapping[Code, Meaning] = {
+    **{Code(value): meaning for value, meaning in EVIDENCE_MEANINGS.items()},
     Code.BASIS_UNKNOWN: _warn(
         "{price} is not said to be per machine or per GPU; with {gpu_count} GPUs the bill may "
         "differ {gpu_count}-fold.",
@@ -254,6 +244,9 @@ MEANINGS: Mapping[Code, Meaning] = {
         "Add total_params; if all its layers are plain attention, leave out its name and own keys.",
     ),
 }
+
+
+__all__ = ["MEANINGS", "Code", "Finding", "MissingGap", "Severity", "finding", "gaps_of"]
 
 
 class MissingGap(ValueError):

@@ -80,6 +80,7 @@ TOLERANT = frozenset({Use.DATA, Use.PIPELINE})
 LINK_WORDS = {
     LinkClass.NVSWITCH: "NVSwitch between all GPUs",
     LinkClass.NVLINK: "NVLink",
+    LinkClass.NVLINK_ISLANDS: "NVLink inside groups, not between them",
     LinkClass.NVLINK_PAIRS: "NVLink between pairs",
     LinkClass.NVLINK_BRIDGE: "an NVLink bridge between pairs",
     LinkClass.XGMI: "Infinity Fabric",
@@ -93,7 +94,8 @@ def words_of(link: LinkClass) -> str:
     return LINK_WORDS[link]
 
 
-PAIRS = frozenset({LinkClass.NVLINK_PAIRS, LinkClass.NVLINK_BRIDGE})
+PAIRS = frozenset({LinkClass.NVLINK_PAIRS, LinkClass.NVLINK_BRIDGE, LinkClass.NVLINK_ISLANDS})
+"""Fast for two GPUs; how many more an island holds, only its pairs tell."""
 ALL_TO_ALL = frozenset({LinkClass.NVSWITCH, LinkClass.NVLINK})
 FULL_MESH = 8
 """A full Infinity Fabric mesh is fast only when all eight take part: 47.7 against 313 GB/s."""
@@ -119,6 +121,7 @@ CARRIED_BY = {
     LinkClass.NVSWITCH: frozenset({"nvlink_nvswitch"}),
     LinkClass.NVLINK: NVLINKS,
     LinkClass.NVLINK_PAIRS: NVLINKS,
+    LinkClass.NVLINK_ISLANDS: NVLINKS,
     LinkClass.NVLINK_BRIDGE: frozenset({"nvlink_bridge_optional"}),
     LinkClass.XGMI: INFINITY_FABRICS,
 }
@@ -129,6 +132,7 @@ CLASS_FLOOR = {
     LinkClass.NVSWITCH: 40 * GB,
     LinkClass.NVLINK: 40 * GB,
     LinkClass.NVLINK_PAIRS: 35 * GB,
+    LinkClass.NVLINK_ISLANDS: 35 * GB,
     LinkClass.NVLINK_BRIDGE: 35 * GB,
     LinkClass.XGMI: 40 * GB,
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
+from evaluator.connections import Topology
 from evaluator.facts import UNKNOWN, Fact
 from evaluator.gpus import GpuSpec
 
@@ -16,6 +17,7 @@ class LinkClass(StrEnum):
 
     NVSWITCH = "nvswitch"
     NVLINK = "nvlink"
+    NVLINK_ISLANDS = "nvlink_islands"
     NVLINK_PAIRS = "nvlink_pairs"
     NVLINK_BRIDGE = "nvlink_bridge"
     XGMI = "xgmi"
@@ -63,6 +65,7 @@ class Machine:
     form_factor: Fact[str] = UNKNOWN
     link: Fact[LinkClass] = UNKNOWN
     link_bytes_per_s: Fact[int] = UNKNOWN
+    topology: Fact[Topology] = UNKNOWN
     inter_node: Fact[str] = UNKNOWN
     inter_node_bytes_per_s: Fact[int] = UNKNOWN
     vcpus: Fact[int] = UNKNOWN

@@ -7,13 +7,15 @@ GPU's name or form factor never sets a link; it can only make a claim implausibl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
+from evaluator.collectives import Traffic
+from evaluator.connections import FaultKind
 from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
+from evaluator.link_verdicts import SEVERITY, LinkVerdict, LinkWord
 from evaluator.links import (
     CARRIED_BY,
+    CARRIES_TENSOR,
     TOLERANT,
     Demand,
     Suits,
@@ -24,54 +26,34 @@ from evaluator.links import (
     words_of,
 )
 from evaluator.machine import LinkClass, Machine
+from evaluator.pairs import judge_on_pairs
 from evaluator.plans import Plan
 from evaluator.units import GB
 
-
-class LinkWord(StrEnum):
-    """Is the link that a plan needs there? From no worry to the end of the plan."""
-
-    NOT_NEEDED = "not_needed"
-    PROVEN = "proven"
-    CLAIMED = "claimed"
-    UNKNOWN = "unknown"
-    INSUFFICIENT = "insufficient"
-    CONTRADICTED = "contradicted"
-
-    @property
-    def stops(self) -> bool:
-        """Whether a plan with this word cannot be recommended."""
-        return self in (LinkWord.INSUFFICIENT, LinkWord.CONTRADICTED)
-
-
-SEVERITY = {word: place for place, word in enumerate(LinkWord)}
+__all__ = ["LinkVerdict", "LinkWord", "judge_link", "machine_findings"]
 
 ASK_INSIDE = "nvidia-smi topo -m; nvidia-smi topo -p2p r"
 ASK_BENCHMARK = "all_reduce_perf -b 1G -e 8G -f 2 -g {ranks}"
 ASK_BETWEEN = "all_reduce_perf -b 1G -e 8G -f 2 on two machines"
 
 
-@dataclass(frozen=True, slots=True)
-class LinkVerdict:
-    """`need` says in numbers what the plan moves; `settled_by` is the command that would tell.
-
-    `grade` is that of the weakest fact which the word rests on.
-    """
-
-    word: LinkWord
-    reason: str
-    need: str = ""
-    grade: Grade = Grade.UNKNOWN
-    settled_by: str = ""
-    findings: tuple[Finding, ...] = ()
+CLEARED_INSIDE = "A matrix in which every pair of a group has the link that is claimed."
+CLEARED_BENCHMARK = (
+    f"A bus bandwidth of {CARRIES_TENSOR // GB} GB/s or more at 1 GiB and above, with #wrong 0."
+)
+CLEARED_BY = {ASK_INSIDE: CLEARED_INSIDE, ASK_BETWEEN: CLEARED_BENCHMARK}
+"""What result of a command would clear the doubt; a benchmark's where nothing else is named."""
 
 
-def judge_link(plan: Plan, machine: Machine, need: str) -> LinkVerdict:
+def judge_link(
+    plan: Plan, machine: Machine, need: str, exchanges: Sequence[Traffic] = ()
+) -> LinkVerdict:
     """The word for a plan on a machine: the worst of its groups decides.
 
-    `need` is the plan's traffic in numbers and words, to stand beside the word.
+    `need` is the plan's traffic in numbers and words, to stand beside the word; `exchanges` is
+    the same as numbers, so that a benchmark is read at the plan's own message size.
     """
-    parts = [_judge_demand(plan, demand, machine) for demand in demands_of(plan)]
+    parts = [_judge_demand(plan, one, machine, exchanges) for one in demands_of(plan)]
     if not parts:
         return LinkVerdict(LinkWord.NOT_NEEDED, _no_need(plan), "nothing", Grade.BENCHMARKED)
     return _worst(parts, need)
@@ -90,12 +72,33 @@ def _worst(parts: Sequence[LinkVerdict], need: str) -> LinkVerdict:
         grade=min(part.grade for part in parts),
         settled_by=worst.settled_by,
         findings=tuple(dict.fromkeys(found for part in parts for found in part.findings)),
+        cleared_by=worst.cleared_by or _cleared_by(worst.settled_by),
+        groups=next((part.groups for part in parts if part.groups), ()),
     )
 
 
-def _judge_demand(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict:
+def _cleared_by(command: str) -> str:
+    return CLEARED_BY.get(command, CLEARED_BENCHMARK) if command else ""
+
+
+def _judge_demand(
+    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
+) -> LinkVerdict:
     if demand.machines > 1:
-        return _judge_fabric(plan, demand, machine)
+        return _seen_fabric(plan, demand, machine) or _judge_fabric(plan, demand, machine)
+    on_pairs = judge_on_pairs(plan, demand, machine, exchanges)
+    if on_pairs is None or _claim_outlives(on_pairs, machine):
+        return _judge_class(plan, demand, machine)
+    return on_pairs
+
+
+def _claim_outlives(seen: LinkVerdict, machine: Machine) -> bool:
+    """A damaged output that shows no slow pair proves nothing, and takes no claim away."""
+    partial = any(found.code is Code.TOPOLOGY_PARTIAL for found in seen.findings)
+    return partial and machine.link.known
+
+
+def _judge_class(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict:
     if not machine.link.known or machine.link.value is None:
         return _unknown_link(plan, demand)
     doubt = _doubt(machine, machine.link.value, demand.ranks)
@@ -206,6 +209,24 @@ def _depends(plan: Plan, demand: Demand, fact: Fact[LinkClass], link: LinkClass)
         settled_by=ASK_BENCHMARK.format(ranks=demand.ranks),
         findings=(finding(code, **gaps),),
     )
+
+
+SEEN_FABRICS = (
+    (FaultKind.TCP_BETWEEN, Code.FABRIC_OVER_TCP, LinkWord.INSUFFICIENT),
+    (FaultKind.NO_GPUDIRECT, Code.FABRIC_STAGED, LinkWord.UNKNOWN),
+)
+
+
+def _seen_fabric(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict | None:
+    """What a NCCL log showed between machines, for a use that cannot bear any link."""
+    topology, grade = machine.topology.value, machine.topology.grade
+    if topology is None or demand.use in TOLERANT:
+        return None
+    for kind, code, word in SEEN_FABRICS:
+        for fault in topology.of_kind(kind):
+            found = finding(code, plan=plan.label, nodes=plan.nodes, words=fault.words)
+            return LinkVerdict(word, found.sentence, "", grade, ASK_BETWEEN, (found,), found.remedy)
+    return None
 
 
 def _judge_fabric(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict:

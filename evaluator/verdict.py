@@ -12,9 +12,10 @@ from evaluator.facts import Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.host import HostItem, failures, host_findings, host_items, ram_finding
 from evaluator.jobs import Workload
+from evaluator.link_verdicts import LinkVerdict, LinkWord
 from evaluator.machine import Machine
 from evaluator.plans import Plan, PlanSpace, Refusal, machines_to_try
-from evaluator.topology import LinkVerdict, LinkWord, judge_link, machine_findings
+from evaluator.topology import judge_link, machine_findings
 from evaluator.units import gib
 from evaluator.workbook import Workbook
 
@@ -215,7 +216,7 @@ def _countable_gpus(machine: Machine) -> int:
 def _judge_plan(book: Workbook, plan: Plan, machine: Machine) -> PlanVerdict:
     usable = machine.usable_bytes_per_gpu.value
     fitted = book.fit(plan, usable)
-    link = judge_link(plan, machine, book.need(plan))
+    link = judge_link(plan, machine, book.need(plan), book.exchanges(plan))
     weights = book.weights_bytes
     host = host_items(book.workload, plan, machine, weights)
     rented = rentals_of(plan, machine.nodes) * machine.nodes * _countable_gpus(machine)

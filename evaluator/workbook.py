@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from evaluator.budgets import Change, Fit, MemoryBudget
-from evaluator.collectives import traffic
+from evaluator.collectives import Traffic, traffic
 from evaluator.formats import weight_format
 from evaluator.jobs import Workload
 from evaluator.memory import budget, fit, smallest_change
@@ -27,6 +27,7 @@ class Workbook:
     changes: dict[tuple[Plan, int | None], tuple[Change, ...]] = field(default_factory=dict)
     spaces: dict[tuple[int, int], PlanSpace] = field(default_factory=dict)
     needs: dict[Plan, str] = field(default_factory=dict)
+    moved: dict[Plan, tuple[Traffic, ...]] = field(default_factory=dict)
 
     def plans(self, gpus: int, machines: int) -> PlanSpace:
         key = (gpus, machines)
@@ -39,13 +40,20 @@ class Workbook:
             self.budgets[plan] = budget(self.workload, plan)
         return self.budgets[plan]
 
+    def exchanges(self, plan: Plan) -> tuple[Traffic, ...]:
+        """All that a plan moves between GPUs. Empty where the model's dimensions are not known."""
+        if not self.workload.model.dimensioned:
+            return ()
+        if plan not in self.moved:
+            self.moved[plan] = traffic(self.workload, plan, trainable_params(self.workload))
+        return self.moved[plan]
+
     def need(self, plan: Plan) -> str:
         """What the plan moves, in numbers and words."""
         if not self.workload.model.dimensioned:
             return "unknown: the dimensions of the model are not stated"
         if plan not in self.needs:
-            moved = traffic(self.workload, plan, trainable_params(self.workload))
-            self.needs[plan] = "; ".join(one.words for one in moved)
+            self.needs[plan] = "; ".join(one.words for one in self.exchanges(plan))
         return self.needs[plan]
 
     def fit(self, plan: Plan, usable_bytes: int | None) -> Fit:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
+from evaluator.candidates import Offering
+from evaluator.findings import Code, Finding, finding
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.reports import (
@@ -27,9 +30,9 @@ from evaluator.verdict import MachineVerdict, judge, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import models, outbox
-from marketplace.listings import current, offerings
-from marketplace.machines import configuration_of, machine_of
-from marketplace.models import Evaluation, Listing, Verdict
+from marketplace.listings import current, offerings, own_facts
+from marketplace.machines import configuration_of, is_own, machine_of, own_machines
+from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
 
 OLD = timedelta(days=7)
@@ -44,8 +47,12 @@ def shortlist_for(
     limit: int = 20,
     *,
     keep: bool = True,
+    viewer: Viewer = None,
 ) -> Shortlist:
     """Ranks the listings (default: all current ones). Judges only what no kept verdict covers.
+
+    Listings under which the viewer rented a machine are judged by what was seen on that one; its
+    verdicts are the viewer's alone and are not kept.
 
     With `keep` False nothing is written, as for a page that someone reads: listings that are still
     without a configuration wait for the next sync or evaluation.
@@ -55,10 +62,13 @@ def shortlist_for(
         name_configurations(wanted)
     else:
         wanted = wanted.exclude(configuration="")
-    offered = offerings(wanted)
-    verdicts = _verdicts(workload, {offering.configuration for offering in offered}, keep)
+    own = _own(wanted, viewer)
+    offered = [_with_own(offering, own) for offering in offerings(wanted)]
+    private = {machine.fingerprint(): machine for machine, _ in own.values()}
+    shared = {offering.configuration for offering in offered} - private.keys()
+    verdicts = _verdicts(workload, shared, keep) | _judge_own(workload, private)
     found = rank(workload, offered, verdicts, limit, timezone.now())
-    return with_outlooks(found, workload, _machines_of(found))
+    return with_outlooks(found, workload, _machines_of(found) | private)
 
 
 def _machines_of(found: Shortlist) -> dict[str, Machine]:
@@ -68,6 +78,40 @@ def _machines_of(found: Shortlist) -> dict[str, Machine]:
     return {one.configuration: machine_of(one) for one in _one_listing_each(shown)}
 
 
+Viewer = User | AnonymousUser | None
+Own = dict[str, tuple[Machine, tuple[Finding, ...]]]
+
+
+def _own(listings: QuerySet[Listing], viewer: Viewer) -> Own:
+    """By the key of the listing: the viewer's machine, and the note that it is the viewer's."""
+    rented = own_machines(viewer, listings.order_by().values("pk"))
+    rows = Listing.objects.filter(pk__in=rented).prefetch_related(own_facts()) if rented else ()
+    return {str(row.pk): judged_by(row, rented[row.pk]) for row in rows}
+
+
+def judged_by(
+    listing: Listing, rented: RentedMachine | None
+) -> tuple[Machine, tuple[Finding, ...]]:
+    """The machine to judge, and a note where evidence that no curator accepted has a part in it."""
+    machine = machine_of(listing, rented)
+    if rented is None or not is_own(rented):
+        return machine, ()
+    return machine, (finding(Code.OWN_EVIDENCE, machine=rented),)
+
+
+def _with_own(offering: Offering, own: Own) -> Offering:
+    if offering.key not in own:
+        return offering
+    machine, notes = own[offering.key]
+    findings = (*notes, *offering.findings)
+    return replace(offering, configuration=machine.fingerprint(), findings=findings)
+
+
+def _judge_own(workload: Workload, machines: Mapping[str, Machine]) -> dict[str, MachineVerdict]:
+    book = Workbook(workload)
+    return {key: judge_briefly(book, machine) for key, machine in machines.items()}
+
+
 def name_configurations(listings: QuerySet[Listing]) -> int:
     """Fingerprints listings whose fingerprint is missing or may no longer hold; counts changes.
 
@@ -75,7 +119,7 @@ def name_configurations(listings: QuerySet[Listing]) -> int:
     may tell machines apart that the one before took for the same.
     """
     changed = []
-    for listing in _doubtful(listings).prefetch_related("facts").iterator(chunk_size=500):
+    for listing in _doubtful(listings).prefetch_related(own_facts()).iterator(chunk_size=500):
         fresh = configuration_of(listing)
         if fresh != listing.configuration:
             listing.configuration = fresh
@@ -91,9 +135,11 @@ def _doubtful(listings: QuerySet[Listing]) -> QuerySet[Listing]:
     return listings.filter(Q(configuration="") | Q(pk__in=expired))
 
 
-def judge_listing(workload: Workload, listing: Listing) -> MachineVerdict:
+def judge_listing(
+    workload: Workload, listing: Listing, rented: RentedMachine | None = None
+) -> MachineVerdict:
     """All plans on one listing, judged now, for the page that shows them."""
-    return judge(workload, machine_of(listing))
+    return judge(workload, machine_of(listing, rented))
 
 
 def _verdicts(
@@ -149,7 +195,7 @@ def _one_listing_each(configurations: Iterable[str]) -> QuerySet[Listing]:
         .annotate(first=Min("pk"))
         .values_list("first", flat=True)
     )
-    return Listing.objects.filter(pk__in=list(firsts)).prefetch_related("facts")
+    return Listing.objects.filter(pk__in=list(firsts)).prefetch_related(own_facts())
 
 
 def _store(workload: Workload, verdicts: Mapping[str, MachineVerdict]) -> None:

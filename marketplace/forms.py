@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
+from django.utils import timezone
 from django_filters import CharFilter, ChoiceFilter, FilterSet, NumberFilter
 
 from evaluator.facts import Grade
@@ -17,13 +20,15 @@ from evaluator.fields import InvalidWorkload
 from evaluator.jobs import Needs, Workload
 from evaluator.machine import Availability, LinkClass
 from evaluator.workload import parse_workload, workload_presets
-from marketplace.models import Listing, Provider
+from marketplace.models import Listing, Provider, RentedMachine
 from marketplace.models.choices import choices
+from marketplace.models.evidence import Change
 
 RANKED_CURRENCY = "USD"
 """Amounts are compared within one currency only; nothing is ever converted."""
 
 PASTE_LIMIT = 200_000
+FILE_LIMIT = 1_000_000
 ROWS, MOST_ROWS = 20, 100
 
 
@@ -208,3 +213,70 @@ def as_workload(document: Any) -> Any:
 
 def _listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+# --- evidence
+
+RUN_BY = (
+    ("renter", "me or my team, on a machine that we rent"),
+    ("provider", "the provider"),
+    ("third-party", "somebody else"),
+)
+
+
+class PreviewedForm(forms.Form):
+    """A cleaned output that its uploader has seen, and where it comes from."""
+
+    text = forms.CharField(strip=False, widget=forms.HiddenInput)
+    ran_by = forms.ChoiceField(choices=RUN_BY, initial="renter", label="Who ran it?")
+    machine = forms.ModelChoiceField(
+        queryset=RentedMachine.objects.none(),
+        required=False,
+        label="On which of your machines?",
+        empty_label="a machine that is new here",
+    )
+    ran_at = forms.DateTimeField(
+        required=False, label="When (UTC)?", help_text="Such as 2026-11-30 09:00. Empty: now."
+    )
+    image = forms.CharField(required=False, max_length=200, label="Image or template")
+
+    def __init__(self, *arguments: Any, machines: QuerySet[RentedMachine], **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.fields["machine"].queryset = machines  # type: ignore[attr-defined]
+
+    def clean_ran_at(self) -> datetime | None:
+        """An output from the future would outlive its facts."""
+        given: datetime | None = self.cleaned_data["ran_at"]
+        if given and given > timezone.now():
+            raise ValidationError("This time has not come yet.")
+        return given
+
+
+class PasteForm(PreviewedForm):
+    """A terminal output as text or as a file."""
+
+    text = forms.CharField(
+        required=False, strip=False, widget=forms.Textarea, label="Output of the commands"
+    )
+    file = forms.FileField(required=False, label="Or a file with it", help_text="Up to 1 MB.")
+
+    def clean_file(self) -> str:
+        """The file's text; empty without one."""
+        file: UploadedFile[Any] | None = self.cleaned_data["file"]
+        if file is None:
+            return ""
+        if (file.size or 0) > FILE_LIMIT:
+            raise ValidationError(f"The file has {file.size:,} bytes; {FILE_LIMIT:,} can be read.")
+        body: bytes = file.read()
+        return body.decode("utf-8", "replace")
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        text: str = data.get("file") or data.get("text", "")
+        if not text.strip() and "file" not in self.errors:
+            self.add_error("text", "Paste an output or choose a file.")
+        return {**data, "output": text}
+
+
+class ChangeForm(forms.Form):
+    change = forms.ChoiceField(choices=choices(Change))

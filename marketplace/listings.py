@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from evaluator.candidates import Offering
 from evaluator.findings import recall
 from evaluator.machine import Availability
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
-from marketplace.models import Listing, Price
+from marketplace.models import Fact, Listing, Price
 
 
 def current() -> QuerySet[Listing]:
@@ -21,10 +21,15 @@ def current() -> QuerySet[Listing]:
 
 
 def detailed() -> QuerySet[Listing]:
-    """Any listing with all that its page shows: source, snapshot, prices, evidence, facts."""
+    """Any listing with all that its page shows: source, snapshot, prices, facts."""
     return Listing.objects.select_related("provider", "source", "seen_in").prefetch_related(
-        "prices", "facts", "evidence"
+        "prices", own_facts()
     )
+
+
+def own_facts() -> Prefetch[str]:
+    """Facts of the listing itself. Those of the machines rented under it may be thousands."""
+    return Prefetch("facts", queryset=Fact.objects.filter(evidence=None))
 
 
 def current_prices(listings: QuerySet[Listing] | Iterable[int]) -> QuerySet[Price]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from evaluator.connections import Topology, from_plain, merge
 from evaluator.facts import UNKNOWN, Fact, Grade, RanBy, declared, strongest
 from evaluator.findings import Code
 from evaluator.gpus import SIZE_TOLERANCE, GpuSpec, candidates, known_sizes_gb
 from evaluator.machine import Conflict, LinkClass, Machine, worst_usable_bytes
 from evaluator.units import GB, GIB
 from marketplace import models
-from marketplace.models import Listing
+from marketplace.models import Listing, RentedMachine
+from marketplace.models.evidence import COUNTING, EvidenceState
 
 COLUMNS = (
     "gpu_model",
@@ -40,19 +44,20 @@ OTHERS = (
 )
 """Attributes that no catalog declares: only a correction or evidence sets them."""
 
-MEANINGS = {"link": LinkClass}
+MEANINGS: Mapping[str, Callable[[Any], Any]] = {"link": LinkClass, "topology": from_plain}
 """How a stored value becomes the evaluator's word."""
 
 SLICE_BELOW = 0.9
 """A share of a GPU states less memory than the card has; otherwise the figure is the card's."""
 
 
-def machine_of(listing: Listing) -> Machine:
-    """What a listing declares, with corrections and measured facts in place of weaker ones.
+def machine_of(listing: Listing, rented: RentedMachine | None = None) -> Machine:
+    """What a listing declares, with corrections and a curator's facts in place of weaker ones.
 
-    Facts that disagree are all kept in the database; the machine names each conflict.
+    With `rented`, what was seen on that machine counts too; evidence of one machine never speaks
+    of another. Facts that disagree are all kept in the database; the machine names each conflict.
     """
-    held = _Held(listing)
+    held = _Held(listing, rented)
     plain = {name: held.judged(name, held.declared(name)) for name in (*COLUMNS, *OTHERS)}
     vram = held.declared("vram_bytes_per_gpu")
     specs = _specs(plain["gpu_model"], plain["form_factor"], held.labels_gb(vram))
@@ -64,6 +69,7 @@ def machine_of(listing: Listing) -> Machine:
         fractional=bool(listing.gpu_fraction),
         usable_bytes_per_gpu=usable,
         gpu_count=count,
+        topology=held.topology(),
         conflicts=tuple(held.conflicts),
         **plain,
     )
@@ -74,15 +80,48 @@ def configuration_of(listing: Listing) -> str:
     return machine_of(listing).fingerprint()
 
 
+def counting_facts(rented: RentedMachine) -> QuerySet[models.Fact]:
+    """Facts of the evidence that stands for one machine."""
+    return models.Fact.objects.filter(
+        evidence__machine=rented,
+        evidence__uploaded_by=rented.opened_by_id,
+        evidence__state__in=COUNTING,
+        evidence__mismatch="",
+    )
+
+
+def own_machines(viewer: User | AnonymousUser | None, listings: Any) -> dict[int, RentedMachine]:
+    """The machine that a viewer rented last under each listing, where evidence of it stands.
+
+    `listings` is a query of listings or their keys. Nobody sees another one's machine here.
+    """
+    if viewer is None or not viewer.is_authenticated:
+        return {}
+    rows = RentedMachine.objects.filter(
+        listing__in=listings,
+        evidence__uploaded_by=viewer,
+        evidence__state__in=COUNTING,
+        evidence__mismatch="",
+    )
+    return {row.listing_id: row for row in rows.distinct().order_by("opened_at", "pk")}
+
+
+def is_own(rented: RentedMachine) -> bool:
+    """Whether a machine is known by evidence that no curator has accepted."""
+    pending = {"state": EvidenceState.PENDING, "mismatch": ""}
+    return rented.evidence.filter(uploaded_by=rented.opened_by_id, **pending).exists()
+
+
 class _Held:
     """The facts of one listing: what its catalog declares, and what outweighs that."""
 
-    def __init__(self, listing: Listing) -> None:
+    def __init__(self, listing: Listing, rented: RentedMachine | None = None) -> None:
         self.listing = listing
         self.conflicts: list[Conflict] = []
-        rows = listing.facts.all() if listing.pk else ()
         now = timezone.now()
-        self._measured = [(row.name, fact_of(row, now)) for row in rows]
+        rows = [row for row in listing.facts.all() if not row.evidence_id] if listing.pk else []
+        seen = counting_facts(rented) if rented else ()
+        self._measured = [(row.name, fact_of(row, now)) for row in (*rows, *seen)]
 
     def declared(self, column: str) -> Fact[Any]:
         """A curator's correction of a column, else the catalog's value."""
@@ -106,6 +145,19 @@ class _Held:
         sizes = known_sizes_gb(self.declared("gpu_model").value or "")
         return [label, *(size for size in sizes if size * count == label)]
 
+    def topology(self) -> Fact[Topology]:
+        """All that stands of one machine's pairs as one picture. An expired look is left out: it
+        may be of another state of the machine.
+        """
+        found = [fact for name, fact in self._measured if name == "topology"]
+        fresh = [fact for fact in found if not fact.caveat.endswith(EXPIRED) and fact.value]
+        newest = sorted(fresh, key=lambda fact: (fact.grade, fact.as_of or NEVER), reverse=True)
+        if not newest:
+            return UNKNOWN
+        merged = merge(fact.value for fact in newest if fact.value)
+        self.conflicts += _disagreements([fact for fact in newest if fact.value])
+        return replace(newest[0], value=merged)
+
     def judged(self, attribute: str, by_catalog: Fact[Any]) -> Fact[Any]:
         """The strongest fact of an attribute. Those that disagree with it become conflicts."""
         facts = [by_catalog, *(fact for name, fact in self._measured if name == attribute)]
@@ -118,13 +170,42 @@ class _Held:
         return best
 
 
+EXPIRED = "Expired."
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def _disagreements(looks: list[Fact[Topology]]) -> Iterator[Conflict]:
+    """Looks at one machine that show a pair in two classes: the newest judges."""
+    newest, *older = [look.value for look in looks if look.value]
+    for one in older:
+        pairs = [p for p in newest.pairs if one.gpus == newest.gpus and _differ(newest, one, p)]
+        if pairs:
+            first = pairs[0]
+            words = f"GPUs {first[0]} and {first[1]} {{}} in an output"
+            yield Conflict(
+                "topology",
+                words.format(newest.between(*first)),
+                words.format(one.between(*first)),
+            )
+
+
+def _differ(one: Topology, other: Topology, pair: tuple[int, int]) -> bool:
+    words = {one.between(*pair), other.between(*pair)} - {None}
+    return len(words) > 1
+
+
 REFINES = {
     (LinkClass.NVSWITCH, LinkClass.NVLINK),
+    (LinkClass.NVLINK, LinkClass.NVSWITCH),
+    (LinkClass.NVLINK_PAIRS, LinkClass.NVLINK_BRIDGE),
+    (LinkClass.PCIE, LinkClass.PCIE_P2P),
     (LinkClass.NVLINK_BRIDGE, LinkClass.NVLINK_PAIRS),
     (LinkClass.PCIE_P2P, LinkClass.PCIE),
     (LinkClass.P2P_DISABLED, LinkClass.PCIE),
 }
-"""The first says more than the second, and contradicts it in nothing."""
+"""The first contradicts the second in nothing: it says more, or it is a matrix, which shows links
+between all GPUs and neither the switch between them nor peer access.
+"""
 
 
 def _disagree(attribute: str, best: Any, other: Any) -> bool:
@@ -166,7 +247,7 @@ def fact_of(row: models.Fact, now: datetime) -> Fact[Any]:
         ran_by=RanBy(row.ran_by),
         as_of=row.as_of,
         expires=row.expires_at,
-        caveat=f"{row.caveat} Expired.".strip() if expired else row.caveat,
+        caveat=f"{row.caveat} {EXPIRED}".strip() if expired else row.caveat,
     )
 
 

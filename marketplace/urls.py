@@ -1,15 +1,23 @@
 """Every address of the site."""
 
 from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path, re_path
 
-from marketplace.views import accuracy, health, listing, listings, shortlist, status
+from marketplace.views import accuracy, evidence, health, listing, listings, shortlist, status
 
 urlpatterns = [
     path("", shortlist.shortlist, name="shortlist"),
     path("workloads/", shortlist.pasted, name="workloads"),
     path("listings/", listings.listings, name="listings"),
     path("listings/<int:listing_id>/", listing.listing, name="listing"),
+    path("listings/<int:listing_id>/evidence/", evidence.paste, name="paste"),
+    path("listings/<int:listing_id>/evidence/keep/", evidence.confirm, name="confirm"),
+    path("evidence/<int:evidence_id>/", evidence.evidence, name="evidence"),
+    path("evidence/<int:evidence_id>/take-back/", evidence.take_back, name="take_back"),
+    path("evidence/machines/<int:machine_id>/changed/", evidence.changed, name="changed"),
+    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
     re_path(r"^status/?$", status.status, name="status"),
     path("status/runs/<int:run_id>/", status.quarantine, name="quarantine"),
     re_path(r"^accuracy/?$", accuracy.accuracy, name="accuracy"),

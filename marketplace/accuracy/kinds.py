@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from marketplace.accuracy import catalog, memory, throughput
+from marketplace.accuracy import catalog, collectives, memory, throughput, topology
 from marketplace.accuracy.summary import Summary
 
 KINDS: Mapping[str, Callable[[Path], Summary]] = {
     "catalog": catalog.score,
+    "collectives": collectives.score,
     "memory": memory.score,
     "throughput": throughput.score,
+    "topology": topology.score,
 }
-
-NOT_YET = ("topology", "collectives")
-"""Kinds of case files that nothing judges yet."""

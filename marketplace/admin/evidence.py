@@ -1,28 +1,111 @@
-"""What was run on machines, and the facts that it gave."""
+"""The review queue: what was run on machines, the facts it gave, and what was decided about it."""
 
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ActionForm
+from django.db.models import QuerySet
+from django.http import HttpRequest
 
 from marketplace.admin.bases import KeptAdmin
-from marketplace.models import Evidence, Fact
+from marketplace.evidence import NotReviewed, review
+from marketplace.models import Evidence, EvidenceReview, Fact, RentedMachine
+from marketplace.models.evidence import EvidenceState
+
+
+class ReasonForm(ActionForm):
+    reason = forms.CharField(required=False, max_length=500, label="Reason")
+
+
+class KeptInline(admin.TabularInline):
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class ReviewInline(KeptInline):
+    model = EvidenceReview
+    fields = readonly_fields = ("reviewed_at", "before", "after", "reason", "reviewed_by")
+
+
+class FactInline(KeptInline):
+    model = Fact
+    fields = readonly_fields = ("name", "value", "grade", "as_of", "expires_at", "caveat")
 
 
 @admin.register(Evidence)
 class EvidenceAdmin(KeptAdmin):
+    """Pending evidence first. The rows are kept; only their state moves, with a reason."""
+
+    action_form = ReasonForm
+    actions = ("accept", "reject", "withdraw")
     list_display = (
         "kind",
+        "state",
         "listing",
+        "machine",
         "ran_by",
         "uploaded_by",
-        "ran_at",
+        "mismatch",
         "uploaded_at",
         "expires_at",
     )
-    list_filter = ("kind", "ran_by", "listing__provider")
+    list_filter = ("state", "ran_by", "listing__provider")
     search_fields = ("listing__sku", "sha256")
-    list_select_related = ("listing", "uploaded_by")
+    list_select_related = ("listing", "machine", "uploaded_by")
     date_hierarchy = "uploaded_at"
+    inlines = (FactInline, ReviewInline)
+
+    def has_review_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("marketplace.change_evidence")
+
+    @admin.action(description="Accept: tell others of it", permissions=["review"])
+    def accept(self, request: HttpRequest, queryset: QuerySet[Evidence]) -> None:
+        self._move(request, queryset, EvidenceState.ACCEPTED)
+
+    @admin.action(description="Reject: it counts for nobody", permissions=["review"])
+    def reject(self, request: HttpRequest, queryset: QuerySet[Evidence]) -> None:
+        self._move(request, queryset, EvidenceState.REJECTED)
+
+    @admin.action(description="Withdraw: take an acceptance back", permissions=["review"])
+    def withdraw(self, request: HttpRequest, queryset: QuerySet[Evidence]) -> None:
+        self._move(request, queryset, EvidenceState.WITHDRAWN)
+
+    def _move(
+        self, request: HttpRequest, queryset: QuerySet[Evidence], after: EvidenceState
+    ) -> None:
+        reason = request.POST.get("reason", "").strip()[:500]
+        for evidence in queryset:
+            try:
+                review(evidence.pk, after, request.user, reason)
+            except NotReviewed as refused:
+                self.message_user(request, f"{evidence}: {refused}", messages.ERROR)
+            else:
+                self.message_user(request, f"{evidence}: {after}.")
+
+
+@admin.register(RentedMachine)
+class RentedMachineAdmin(KeptAdmin):
+    list_display = ("__str__", "listing", "opened_by", "opened_at")
+    list_filter = ("listing__provider",)
+    search_fields = ("listing__sku",)
+    list_select_related = ("listing", "opened_by")
+
+
+@admin.register(EvidenceReview)
+class EvidenceReviewAdmin(KeptAdmin):
+    list_display = ("evidence", "before", "after", "reason", "reviewed_by", "reviewed_at")
+    list_filter = ("after",)
+    search_fields = ("reason", "evidence__listing__sku")
+    list_select_related = ("evidence", "reviewed_by")
 
 
 @admin.register(Fact)

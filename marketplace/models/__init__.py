@@ -11,19 +11,26 @@ from marketplace.models.catalog import (
     SyncRun,
 )
 from marketplace.models.evaluation import Evaluation, Verdict, Workload
-from marketplace.models.evidence import Evidence, Fact
+from marketplace.models.evidence import (
+    Evidence,
+    EvidenceReview,
+    Fact,
+    RentedMachine,
+)
 from marketplace.models.outbox import Outbox
 
 __all__ = [
     "AccuracyReport",
     "Evaluation",
     "Evidence",
+    "EvidenceReview",
     "Fact",
     "Listing",
     "Outbox",
     "Price",
     "Provider",
     "QuarantinedRow",
+    "RentedMachine",
     "Snapshot",
     "Source",
     "SyncRun",

@@ -10,6 +10,7 @@ from typing import Any
 from evaluator.findings import Code, Finding, finding
 from marketplace.catalog.base import Batch, Entry, Quarantined
 from marketplace.catalog.reconcile import losses
+from marketplace.listings import own_facts
 from marketplace.models import Listing, Price, Snapshot, Source
 from marketplace.sync.derived import DERIVED_COLUMNS, derive, rental_gpus
 from marketplace.sync.prices import price_of, storable
@@ -66,7 +67,7 @@ def plan(source: Source, sighting: Sighting) -> Plan:
     """Compare what was read with what the source offered. Writes nothing."""
     believed, misfits = _split(sighting.batch.entries)
     doubted = [*sighting.batch.quarantined, *misfits]
-    prior = {key_of_row(row): row for row in source.listings.prefetch_related("facts")}
+    prior = {key_of_row(row): row for row in source.listings.prefetch_related(own_facts())}
     gone, held = _losses(prior, believed, doubted, sighting)
     drafts = [
         _draft(prior.get(key), source, entry, sighting) for key, entry in sorted(believed.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from typing import Protocol
@@ -15,9 +16,11 @@ from django.utils.safestring import SafeString, mark_safe
 
 from evaluator.budgets import Fit
 from evaluator.facts import Grade
+from evaluator.link_verdicts import cost_to_settle
 from evaluator.outlook import Outlook, words_of
 from evaluator.ranges import Range
 from evaluator.units import GB, GIB
+from evaluator.verdict import PlanVerdict
 from marketplace import pictures
 from marketplace.pictures import FitBar
 
@@ -219,6 +222,28 @@ def grade(level: int | None) -> SafeString:
         "</svg>{0}</span>",
         word,
     )
+
+
+@register.filter
+def gpu_groups(groups: Iterable[Iterable[int]]) -> str:
+    """ "GPUs 0, 1 and GPUs 2, 3"."""
+    return " and ".join(f"GPUs {', '.join(map(str, group))}" for group in groups)
+
+
+class Rented(Protocol):
+    """What an hour of a listing costs, for all machines of one rental."""
+
+    machine_hour_amount: Decimal | None
+    machine_hour_currency: str
+    nodes: int
+
+
+@register.filter
+def price_to_settle(verdict: PlanVerdict, listing: Rented) -> str:
+    """One hour of as many rentals as the test needs: two machines show what a network does."""
+    rentals = max(1, min(2, verdict.plan.nodes) // listing.nodes)
+    cost = cost_to_settle(verdict.link, listing.machine_hour_amount, rentals)
+    return money(cost, listing.machine_hour_currency)
 
 
 @register.filter

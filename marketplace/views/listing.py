@@ -19,9 +19,10 @@ from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import evaluations, listings, pictures
 from marketplace.forms import preset_names
-from marketplace.machines import machine_of
+from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing, Price
 from marketplace.views.attributes import attributes_of, other_words
+from marketplace.views.links import links_context
 from marketplace.views.pages import render_page
 
 PRICES_SHOWN = 100
@@ -32,11 +33,13 @@ PRICES_SHOWN = 100
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed(), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
-    verdict = evaluations.judge_listing(workload, row)
+    rented = own_machines(request.user, [row.pk]).get(row.pk)
+    machine, verdict = machine_of(row, rented), evaluations.judge_listing(workload, row, rented)
+    plan = chosen_plan(verdict, request.GET.get("plan", ""))
     context = {
         "section": "listings",
         "listing": row,
-        "attributes": attributes_of(row, machine_of(row)),
+        "attributes": attributes_of(row, machine),
         "other_words": other_words(row),
         "findings": [recall(stored) for stored in row.findings],
         "presets": preset_names(),
@@ -46,7 +49,8 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         **_prices(row),
         **_offer(row, workload, verdict),
         **_plans(verdict),
-        **_picture(workload, chosen_plan(verdict, request.GET.get("plan", ""))),
+        **_picture(workload, plan),
+        **links_context(row, request.user, machine, rented, plan),
     }
     return render_page(request, "listings/listing.html", context, fragment="listings/_plans.html")
 

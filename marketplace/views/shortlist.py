@@ -60,7 +60,9 @@ def _answer(request: HttpRequest, form: Demands, context: Mapping[str, Any]) -> 
         return render_page(request, PAGE, page, fragment=RESULTS, status=NOT_USABLE)
     own: Workload = form.cleaned_data["workload"]
     workload = replace(own, needs=form.needs_on_top_of(own.needs))
-    result = evaluations.shortlist_for(workload, _offered(form), form.rows, keep=False)
+    result = evaluations.shortlist_for(
+        workload, _offered(form), form.rows, keep=False, viewer=request.user
+    )
     page |= {
         "workload": workload,
         "result": result,

@@ -206,10 +206,9 @@ def test_nothing_to_judge_and_nothing_to_read_differ(
     assert refused.value.returncode == code
 
 
-def test_a_kind_that_nothing_judges_yet_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="not judged yet") as refused:
-        call_command("accuracy", "topology", str(tmp_path))
-    assert refused.value.returncode == 2
+def test_a_kind_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="invalid choice"):
+        call_command("accuracy", "wishes", str(tmp_path))
 
 
 def test_medians_are_over_signed_and_absolute_errors() -> None:

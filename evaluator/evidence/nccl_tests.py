@@ -1,0 +1,276 @@
+"""nccl-tests and rccl-tests: rows of size, time and bandwidth, as text or JSON.
+
+The average over all sizes is not read: it mixes small messages with large ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator.evidence.documents import Malformed, find_json
+from evaluator.evidence.lines import Line, Paste
+from evaluator.evidence.readings import (
+    BenchmarkRow,
+    Format,
+    Problem,
+    Reading,
+    Sign,
+    Standing,
+    Trouble,
+    UnreadableEvidence,
+)
+
+RANK = re.compile(
+    r"#?\s{0,8}Rank\s{1,4}(\d{1,5})\b.{0,200}?\bdevice\s{1,4}\d{1,3}\s{1,4}\[[^\]]{1,20}\]\s{1,4}(\S.{0,80})"
+)
+OPERATION = re.compile(
+    r"\b(all_reduce|all_gather|reduce_scatter|broadcast|reduce|alltoall|sendrecv|gather|scatter|hypercube)_perf\b"
+)
+OUT_OF_BOUNDS = re.compile(
+    r"#\s{0,8}Out of bounds values\s{0,8}:\s{0,8}(\d{1,12})\s{1,8}(OK|FAILED)"
+)
+TRAILER = "# Avg bus bandwidth"
+TYPES = frozenset(
+    {"int8", "char", "uint8", "uchar", "int32", "int", "uint32", "uint", "int64", "uint64"}
+    | {"half", "float16", "float", "float32", "double", "float64", "bfloat16", "bf16"}
+    | {"f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"}
+)
+LARGEST_BYTES = 10**15
+COLLAPSE_FROM_BYTES = 1 << 20
+COLLAPSE_SHARE = 0.5
+FACTOR_ALL_REDUCE = 2.0
+
+
+@dataclass(slots=True)
+class Run:
+    """What was gathered of one output."""
+
+    line: int = 0
+    operation: str = "unknown"
+    names: dict[int, str] = field(default_factory=dict)
+    rows: list[BenchmarkRow] = field(default_factory=list)
+    failed: int = 0
+    line_failed: int = 0
+    closed: bool = False
+    cut: int = 0
+    version: str | None = None
+
+
+def read_nccl_tests(paste: Paste) -> Iterator[Reading]:
+    """Text or JSON. Raises UnreadableEvidence for wrong results: nothing of the run counts."""
+    if '"bus_bw"' in paste.text or '"average_bus_bandwidth"' in paste.text:
+        yield _reading(_json(paste))
+        return
+    run = _text(paste)
+    if run.line:
+        yield _reading(run)
+
+
+def _text(paste: Paste) -> Run:
+    run = Run()
+    for line in paste.lines:
+        before = len(run.rows) + len(run.names) + run.failed + run.closed
+        _take_line(run, line, paste)
+        if len(run.rows) + len(run.names) + run.failed + run.closed > before:
+            run.line = run.line or line.number
+    return run
+
+
+def _take_line(run: Run, line: Line, paste: Paste) -> None:
+    rank, bounds = RANK.match(line.text.strip()), OUT_OF_BOUNDS.search(line.text)
+    operation = OPERATION.search(line.text)
+    if operation and run.operation == "unknown":
+        run.operation = operation[1]
+    if rank:
+        run.names[int(rank[1])] = rank[2].strip()
+    elif bounds:
+        run.closed = True
+        if bounds[2] == "FAILED" or int(bounds[1]):
+            run.failed, run.line_failed = run.failed + 1, line.number
+    elif TRAILER in line.text:
+        run.closed = True
+    else:
+        _take_row(run, line, paste)
+
+
+def _take_row(run: Run, line: Line, paste: Paste) -> None:
+    words = line.text.replace("|", " ").split()
+    if len(words) < 7 or not (words[0].isdecimal() and words[1].isdecimal()):
+        return
+    if words[2].lower() not in TYPES or len(words) > 20 or len(words[0]) > 16:
+        return
+    figures = words[3:]
+    if figures and not _is_figure(figures[0]):
+        figures = figures[1:]
+    if len(figures) % 4 == 1:
+        figures = figures[1:]
+    row = _row(run.operation, int(words[0]), figures) if len(figures) in (4, 8) else None
+    if row is None or (paste.cut_at(line) and not _is_whole(figures)):
+        run.cut = line.number
+    else:
+        run.rows.append(row)
+        if row.wrong:
+            run.failed, run.line_failed = run.failed + 1, line.number
+
+
+def _is_whole(figures: list[str]) -> bool:
+    """A last line without an end: its last word is the count of wrong results, 0 or N/A."""
+    return len(figures) == 8 and figures[-1] in ("0", "N/A", "0e+00")
+
+
+def _is_figure(word: str) -> bool:
+    return word[:1].isdigit() or word[:1] == "-" or word == "N/A"
+
+
+def _row(operation: str, size: int, figures: list[str]) -> BenchmarkRow | None:
+    numbers = [_figure(word) for word in figures]
+    algbw, busbw = numbers[1], numbers[2]
+    if algbw is None or busbw is None or size > LARGEST_BYTES:
+        return None
+    second = numbers[4:] or [None] * 4
+    wrong = [int(count) for count in (numbers[3], second[3]) if count is not None]
+    return BenchmarkRow(
+        operation=operation,
+        size_bytes=size,
+        time_us=numbers[0],
+        algbw_gb_s=algbw,
+        busbw_gb_s=busbw,
+        algbw_in_place_gb_s=second[1],
+        busbw_in_place_gb_s=second[2],
+        wrong=sum(wrong) if wrong else None,
+    )
+
+
+def _figure(word: Any) -> float | None:
+    if isinstance(word, bool):
+        return None
+    try:
+        figure = float(word)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return figure if 0 <= figure < 1e15 else None
+
+
+def _json(paste: Paste) -> Run:
+    """The file that `-J` writes. Its env, args, hostname and pid are not looked at."""
+    mark = '"bus_bw"' if '"bus_bw"' in paste.text else '"average_bus_bandwidth"'
+    try:
+        document = find_json(paste, mark)
+    except Malformed as problem:
+        raise UnreadableEvidence([problem.problem], Format.NCCL_TESTS) from problem
+    value = document.value if document else None
+    if not document or not isinstance(value, dict) or not isinstance(value.get("results"), list):
+        expected = "an object with a list of results"
+        broken = Problem(Trouble.INVALID_JSON, 1, expected=expected)
+        raise UnreadableEvidence([broken], Format.NCCL_TESTS)
+    run = Run(document.line, _operation(value), closed=True)
+    for at, device in enumerate(value.get("devices") or ()):
+        if isinstance(device, dict):
+            told = device.get("device_info") or device.get("name") or device.get("device_name")
+            run.names[at] = str(told or "")[:80]
+    for result in value["results"]:
+        if isinstance(result, dict):
+            _take_result(run, result, document.line)
+    bounds = value.get("out_of_bounds")
+    if isinstance(bounds, dict) and (_figure(bounds.get("count")) or bounds.get("okay") is False):
+        run.failed, run.line_failed = run.failed + 1, document.line
+    return run
+
+
+def _operation(value: Mapping[str, Any]) -> str:
+    """The program's name, which is the first argument of the command."""
+    arguments = value.get("args")
+    first = str(arguments[0]) if isinstance(arguments, list) and arguments else ""
+    match = OPERATION.search(first) or OPERATION.search(str(value.get("test_name", "")))
+    return match[1] if match else "unknown"
+
+
+def _take_result(run: Run, result: Mapping[str, Any], line: int) -> None:
+    size = _figure(result.get("size"))
+    out, inside = _column(result.get("out_of_place")), _column(result.get("in_place"))
+    first = out if out[2] is not None else inside
+    if size is None or size > LARGEST_BYTES or first[1] is None or first[2] is None:
+        run.cut = run.cut or line
+        return
+    wrong = [int(count) for count in (out[3], inside[3]) if count is not None]
+    run.rows.append(
+        BenchmarkRow(
+            operation=run.operation,
+            size_bytes=int(size),
+            time_us=first[0],
+            algbw_gb_s=first[1],
+            busbw_gb_s=first[2],
+            algbw_in_place_gb_s=inside[1],
+            busbw_in_place_gb_s=inside[2],
+            wrong=sum(wrong) if wrong else None,
+        )
+    )
+    if any(wrong):
+        run.failed, run.line_failed = run.failed + 1, line
+
+
+Column = tuple[float | None, float | None, float | None, float | None]
+
+
+def _column(told: Any) -> Column:
+    """Time, algorithm bandwidth, bus bandwidth and wrong results. Without algbw busbw stands."""
+    values = told if isinstance(told, dict) else {}
+    bus = _figure(values.get("bus_bw"))
+    alg = _figure(values.get("alg_bw"))
+    return (
+        _figure(values.get("time")),
+        bus if alg is None else alg,
+        bus,
+        _figure(values.get("nwrong")),
+    )
+
+
+def _reading(run: Run) -> Reading:
+    if run.failed:
+        expected = "results without an error"
+        problem = Problem(Trouble.DATA_CORRUPTION, run.line_failed, expected=expected)
+        raise UnreadableEvidence([problem], Format.NCCL_TESTS)
+    ranks = len(run.names) or _ranks(run.rows)
+    problems = tuple(_problems(run, ranks))
+    return Reading(
+        format=Format.NCCL_TESTS,
+        line=run.line,
+        standing=Standing.PARTIAL if problems else Standing.OK,
+        problems=problems,
+        signs=frozenset(_signs(run, problems)),
+        gpu_count=ranks,
+        gpu_names=tuple(dict.fromkeys(name for name in run.names.values() if name)) or None,
+        rows=tuple(run.rows),
+        ranks=ranks,
+    )
+
+
+def _ranks(rows: list[BenchmarkRow]) -> int | None:
+    """Ranks out of the factor between the two bandwidths; above 1 only all-reduce can be."""
+    top = max(rows, key=lambda row: row.algbw_gb_s, default=None)
+    if top is None or not top.algbw_gb_s or top.busbw_gb_s <= top.algbw_gb_s * 1.02:
+        return None
+    factor = top.busbw_gb_s / top.algbw_gb_s
+    return round(2 / (FACTOR_ALL_REDUCE - factor)) if factor < FACTOR_ALL_REDUCE * 0.995 else None
+
+
+def _problems(run: Run, ranks: int | None) -> Iterator[Problem]:
+    if ranks == 1 or (run.rows and all(row.best_busbw_gb_s == 0 for row in run.rows)):
+        yield Problem(Trouble.SINGLE_RANK, run.line, expected="two ranks or more")
+    if run.cut or not run.rows:
+        yield Problem(Trouble.TRUNCATED, run.cut or run.line, expected="whole rows")
+
+
+def _signs(run: Run, problems: tuple[Problem, ...]) -> Iterator[Sign]:
+    if any(problem.trouble is Trouble.TRUNCATED for problem in problems):
+        yield Sign.INCOMPLETE
+    if len({name for name in run.names.values() if name}) > 1:
+        yield Sign.MIXED_MODELS
+    peak = 0.0
+    for row in run.rows:
+        if row.size_bytes >= COLLAPSE_FROM_BYTES and row.best_busbw_gb_s < peak * COLLAPSE_SHARE:
+            yield Sign.BANDWIDTH_COLLAPSE
+        peak = max(peak, row.best_busbw_gb_s)

@@ -1,0 +1,210 @@
+"""Takes out what names a person, a host or a device before a paste is kept.
+
+Hosts keep a number each, since how many machines speak in a log is a fact that readers need. All
+patterns are bounded, so that the time grows with the length of the text only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from evaluator.evidence.json_parts import without_parts
+from evaluator.evidence.lines import ESCAPES, INVISIBLE
+from evaluator.evidence.readings import Scrubbed
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}"
+PLACEHOLDER = re.compile(r"host-\d{1,4}")
+TELLING = re.compile(r"(?=.{4})(?=.{0,120}[0-9.-])[A-Za-z].{0,120}")
+"""A host name that is also looked for in running text: `node` alone would be a word."""
+
+NOT_HOSTS = re.compile(
+    r"(?i)(?:gpu|nic|mlx|rank|channel|device|link)[\d_-]{0,8}|localhost|hostname"
+)
+WORD = re.compile(r"(?<![A-Za-z0-9_.-])[A-Za-z0-9][A-Za-z0-9_.-]{3,120}")
+
+HOSTS = (
+    re.compile(
+        rf"(?m)(?P<before>^|[\s\]|])(?P<host>{NAME})"
+        rf"(?P<after>:\d{{1,9}}:\d{{1,9}}(?=\s{{1,4}}\[))"
+    ),
+    re.compile(rf"(?P<before>\bon\s{{1,20}})(?P<host>{NAME})(?P<after>\s{{1,20}}device\b)"),
+    re.compile(rf"(?P<before>\bLinux\s)(?P<host>{NAME})(?P<after>\s\d{{1,2}}\.\d{{1,3}}\.)"),
+    re.compile(
+        rf"(?im)(?P<before>^[\s#]{{0,20}}(?:host ?name|node ?name|node|host)"
+        rf"\s{{0,40}}[:=]\s{{0,8}})"
+        rf"(?P<host>{NAME})(?P<after>\s{{0,8}}$)"
+    ),
+    re.compile(
+        rf'(?i)(?P<before>"(?:hostname|host|node|nodename)"\s{{0,8}}:\s{{0,8}}")'
+        rf'(?P<host>{NAME})(?P<after>")'
+    ),
+    re.compile(rf'(?i)(?P<before>"HostName" value=")(?P<host>{NAME})(?P<after>")'),
+    re.compile(rf"(?m)(?P<before>^)(?P<host>{NAME})(?P<after>:[~/][^\s$#]{{0,120}}[$#]\s)"),
+    re.compile(rf"(?P<before>\b(?:HOSTNAME|HOST|MASTER_ADDR)=)(?P<host>{NAME})(?P<after>)"),
+)
+ACCOUNT = re.compile(rf"(?<![\w.+-])[\w.+-]{{1,64}}@(?P<host>{NAME})")
+
+Replacement = str | Callable[[re.Match[str]], str]
+
+
+def _keep(kept: str, placeholder: str) -> Callable[[re.Match[str]], str]:
+    """Keeps the named groups of a match and puts a placeholder for the rest."""
+
+    def replace(match: re.Match[str]) -> str:
+        return f"{match[kept]}{placeholder}"
+
+    return replace
+
+
+HEX = "[0-9A-Fa-f]"
+SECRET_NAME = r"(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTH)"  # noqa: S105
+PATTERNS: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
+    (
+        "secret",
+        re.compile(
+            rf"(?P<name>\b(?:[A-Z0-9_]{{0,40}}{SECRET_NAME}\s{{0,4}}[=:]|"
+            rf"[A-Za-z0-9_-]{{0,40}}(?i:{SECRET_NAME})=)\s{{0,4}})(?!\[secret\])[^\s,;]{{4,400}}"
+        ),
+        _keep("name", "[secret]"),
+    ),
+    (
+        "secret",
+        re.compile(
+            r"\b(?:hf_|ghp_|gho_|github_pat_|glpat-|sk-|xox[abp]-|AKIA|eyJ)[A-Za-z0-9_.-]{16,400}"
+        ),
+        "[secret]",
+    ),
+    (
+        "secret",
+        re.compile(r"(?i)(?P<name>\bbearer\s{1,4})(?!\[secret\])[A-Za-z0-9_.-]{8,400}"),
+        _keep("name", "[secret]"),
+    ),
+    ("secret", re.compile(r"(?P<name>://)[^\s/@:]{1,80}:[^\s/@]{1,200}@"), _keep("name", "")),
+    ("uuid", re.compile(rf"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"), "[uuid]"),
+    (
+        "serial",
+        re.compile(
+            r"(?i)(?P<name>\b(?:[A-Za-z]{0,12} ?serial(?: number)?|GPU PDI|AMDUUID|XGMIHIVEID)"
+            r"\s{0,48}[:=]\s{0,8}\"?)(?!N/A\b|masked\b|\[)[A-Za-z0-9-]{1,64}"
+        ),
+        _keep("name", "[serial]"),
+    ),
+    (
+        "serial",
+        re.compile(
+            r"(?i)(?P<name>name=\"[A-Za-z]{0,40}(?:serial|uuid|assettag|macaddress)[A-Za-z]{0,20}"
+            r"\" value=\")(?!\[)[^\"]{1,120}"
+        ),
+        _keep("name", "[serial]"),
+    ),
+    (
+        "serial",
+        re.compile(r"(?P<name>\b(?:guid|host_hash)=\"0x)(?!0\")[0-9A-Fa-f]{1,32}"),
+        _keep("name", "0"),
+    ),
+    ("address", re.compile(rf"(?<![\w:.-])(?:{HEX}{{2}}[:-]){{5}}{HEX}{{2}}(?![\w:-])"), "[mac]"),
+    ("address", re.compile(rf"(?<![\w:.])(?:{HEX}{{4}}:){{3}}{HEX}{{4}}(?![\w:.])"), "[guid]"),
+    (
+        "address",
+        re.compile(rf"(?<![\w:.])(?:{HEX}{{1,4}}:){{7}}{HEX}{{1,4}}(?![\w:])"),
+        "[address]",
+    ),
+    (
+        "address",
+        re.compile(rf"(?<![\w.])(?:{HEX}{{1,4}}:){{1,6}}(?::{HEX}{{1,4}}){{1,6}}(?![\w:])"),
+        "[address]",
+    ),
+    (
+        "address",
+        re.compile(
+            r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.]\d|\w)"
+        ),
+        "[address]",
+    ),
+    (
+        "user",
+        re.compile(
+            r"(?P<name>(?:/home/|/Users/|\\Users\\|/export/home/))(?!user\b)[^\s/\\:\"'<>|]{1,64}"
+        ),
+        _keep("name", "user"),
+    ),
+    (
+        "user",
+        re.compile(
+            r"(?P<name>\b(?:USER|LOGNAME|USERNAME|SSH_CLIENT|SSH_CONNECTION|SUDO_USER)=)"
+            r"(?!user\b)\S{1,120}"
+        ),
+        _keep("name", "user"),
+    ),
+    ("process", re.compile(r"(?P<name>\bPid\s{1,8})(?!0\b)\d{1,9}"), _keep("name", "0")),
+    ("process", re.compile(r'(?P<name>"pid"\s{0,8}:\s{0,8})(?!0\b)\d{1,9}'), _keep("name", "0")),
+    (
+        "host",
+        re.compile(
+            r"(?P<name>(?:\s-H|\s--host|\s-host)\s{1,4})(?!\[hosts\])[A-Za-z][\w.,:-]{1,400}"
+        ),
+        _keep("name", "[hosts]"),
+    ),
+)
+
+
+@dataclass(slots=True)
+class Hosts:
+    """Names found so far, each with its placeholder; numbers in use are not given again."""
+
+    taken: set[str]
+    known: dict[str, str] = field(default_factory=dict)
+    removed: Counter[str] = field(default_factory=Counter)
+
+    def placeholder(self, name: str) -> str:
+        if PLACEHOLDER.fullmatch(name):
+            return name
+        if name not in self.known:
+            number = next(
+                at for at in range(1, len(self.taken) + 2) if f"host-{at}" not in self.taken
+            )
+            self.known[name] = f"host-{number}"
+            self.taken.add(self.known[name])
+        return self.known[name]
+
+    def replace(self, match: re.Match[str]) -> str:
+        name = match["host"]
+        if PLACEHOLDER.fullmatch(name) or NOT_HOSTS.fullmatch(name):
+            return match[0]
+        self.removed["host"] += 1
+        return f"{match['before']}{self.placeholder(name)}{match['after']}"
+
+    def replace_account(self, match: re.Match[str]) -> str:
+        told = f"user@{self.placeholder(match['host'].rstrip('.-'))}"
+        self.removed["user"] += told != match[0]
+        return told
+
+    def replace_word(self, match: re.Match[str]) -> str:
+        name = match[0]
+        if name not in self.known or not TELLING.fullmatch(name) or NOT_HOSTS.fullmatch(name):
+            return name
+        self.removed["host"] += 1
+        return self.known[name]
+
+
+def scrub(text: str) -> Scrubbed:
+    """The text without names, addresses and secrets. Scrubbing twice changes nothing."""
+    plain = INVISIBLE.sub("", ESCAPES.sub("", text))
+    plain, dropped = without_parts(plain)
+    removed = Counter({"environment": dropped} if dropped else {})
+    for kind, pattern, replacement in PATTERNS:
+        plain, count = pattern.subn(replacement, plain)
+        removed[kind] += count
+    hosts = Hosts(set(PLACEHOLDER.findall(plain)), removed=removed)
+    for pattern in HOSTS:
+        plain = pattern.sub(hosts.replace, plain)
+    plain = PIDS.sub(r"\g<name>:0:0", plain)
+    plain = ACCOUNT.sub(hosts.replace_account, plain)
+    plain = WORD.sub(hosts.replace_word, plain)
+    return Scrubbed(plain, tuple(sorted((kind, count) for kind, count in removed.items() if count)))
+
+
+PIDS = re.compile(r"(?P<name>\bhost-\d{1,4}):\d{1,9}:\d{1,9}(?=\s{1,4}\[)")

@@ -1,0 +1,67 @@
+"""What to ask a provider, and what to run: made from what is not known about a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from evaluator.facts import Grade
+from evaluator.findings import Finding
+from evaluator.machine import Machine
+
+QUESTIONS = {
+    "gpu_model": "Which GPU model exactly, with how much memory (`nvidia-smi -L`)?",
+    "gpu_count": "How many whole GPUs does one machine have?",
+    "usable_bytes_per_gpu": "How much memory does the driver report per GPU?",
+    "vcpus": "How many vCPUs does the machine have?",
+    "ram_bytes": "How much RAM does the host have?",
+    "local_storage_bytes": "How large is the local disk?",
+    "persistent_storage": "Which storage outlives the rental?",
+    "pcie_generation": "Which PCIe generation and width does each GPU's slot have?",
+    "driver_version": "Which GPU driver is installed?",
+    "cuda_version": "Which CUDA version does the driver support?",
+    "nccl_version": "Which NCCL version is installed?",
+}
+"""By attribute of the machine, asked where nothing is known of it."""
+
+
+def questions_for(machine: Machine, findings: Iterable[Finding] = ()) -> tuple[str, ...]:
+    """Questions to send, each once: the links first, as they decide most."""
+    return tuple(dict.fromkeys(_questions(machine, findings)))
+
+
+def _questions(machine: Machine, findings: Iterable[Finding]) -> Iterator[str]:
+    count = machine.gpu_count.value
+    if count != 1 and not machine.link.at_least(Grade.MEASURED):
+        yield (
+            "How are the GPUs of this very machine joined? Please send `nvidia-smi topo -m`, "
+            "`nvidia-smi topo -p2p r` and `nvidia-smi nvlink --status`."
+        )
+    if count != 1 and not machine.link_bytes_per_s.at_least(Grade.BENCHMARKED):
+        ranks = count or "ALL"
+        yield f"What does `all_reduce_perf -b 1G -e 8G -f 2 -g {ranks}` give on it?"
+    if machine.nodes > 1 and not machine.inter_node.at_least(Grade.BENCHMARKED):
+        yield "Which network joins the machines, and does NCCL use GPUDirect RDMA over it?"
+    yield from (text for name, text in QUESTIONS.items() if not getattr(machine, name).known)
+    yield from (found.remedy for found in findings if found.remedy.startswith("Ask "))
+
+
+NVIDIA = (
+    "nvidia-smi -L",
+    "nvidia-smi",
+    "nvidia-smi topo -m",
+    "nvidia-smi topo -p2p r",
+    "nvidia-smi nvlink --status",
+    "nvidia-smi -q",
+)
+AMD = ("rocm-smi --showtopo", "amd-smi topology")
+
+
+def commands_for(machine: Machine) -> tuple[str, ...]:
+    """Commands that read and change nothing, for the vendors that the label may mean."""
+    vendors = {spec.vendor.lower() for spec in machine.specs}
+    return AMD if vendors == {"amd"} else NVIDIA
+
+
+def benchmark_for(machine: Machine) -> str:
+    """The benchmark over all GPUs. It loads them for a minute or two and stores nothing."""
+    return f"all_reduce_perf -b 8 -e 8G -f 2 -g {machine.gpu_count.value or 'ALL'}"

@@ -1,0 +1,294 @@
+"""What a paste shows of one machine: its topology and its facts, from readings alone.
+
+A guess never becomes a fact here: a pair that no output shows stays unknown, a class that one
+missing pair could change is not named, and a description of a machine type only declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from evaluator.connections import (
+    Fault,
+    FaultKind,
+    NicPaths,
+    Rate,
+    Topology,
+    is_fabric,
+    merge,
+    rate_for,
+)
+from evaluator.evidence import BenchmarkRow, Format, Reading, Sign
+from evaluator.facts import Grade
+from evaluator.gpus import read_label
+from evaluator.machine import LinkClass
+from evaluator.units import GB, MIB
+
+IN_A_GUEST = (
+    "Every pair looks alike and no NUMA nodes show: a virtual machine may hide the real picture."
+)
+COUNTING = frozenset(Format) - {
+    Format.NCCL_TESTS,
+    Format.NCCL_LOG,
+    Format.NVBANDWIDTH,
+    Format.LSTOPO,
+    Format.UNKNOWN,
+}
+"""Outputs that list every GPU the container has; a benchmark may use some of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One attribute of `evaluator.machine.Machine` as a paste shows it."""
+
+    name: str
+    value: Any
+    grade: Grade
+    caveat: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One paste. `gpu_counts` holds every number of GPUs that an output lists."""
+
+    readings: tuple[Reading, ...]
+    topology: Topology
+    facts: tuple[Seen, ...]
+    gpu_counts: tuple[int, ...] = ()
+    gpu_models: tuple[str, ...] = ()
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(reading.format.value for reading in self.readings))
+
+    @property
+    def driver(self) -> str:
+        return next((reading.driver for reading in self.readings if reading.driver), "")
+
+
+def sight(readings: Iterable[Reading]) -> Sighting:
+    """All outputs of one paste together."""
+    held = tuple(readings)
+    counting = [one for one in held if one.format in COUNTING and one.gpu_count]
+    topology = merge(topology_of(one) for one in held)
+    grade = Grade.MEASURED if all(one.measured for one in held) else Grade.DECLARED
+    names = {name for one in held for name in one.gpu_names or ()}
+    return Sighting(
+        readings=held,
+        topology=topology,
+        facts=tuple(_facts(held, topology, grade)),
+        gpu_counts=tuple(sorted({one.gpu_count for one in counting if one.gpu_count})),
+        gpu_models=tuple(sorted({model for name in names if (model := read_label(name).model)})),
+    )
+
+
+def mismatches(seen: Sighting, gpu_count: int | None, gpu_model: str | None) -> tuple[str, ...]:
+    """Why a paste cannot be of the machine that is listed, in words. Empty where it can be."""
+    return tuple(_mismatches(seen, gpu_count, gpu_model))
+
+
+def _mismatches(seen: Sighting, gpu_count: int | None, gpu_model: str | None) -> Iterator[str]:
+    for count in seen.gpu_counts:
+        if gpu_count is not None and count != gpu_count:
+            yield f"{count} GPUs are in the output and {gpu_count} in the listing"
+    most = max((rate.ranks for rate in seen.topology.rates if rate.nodes == 1), default=0)
+    if gpu_count is not None and not seen.gpu_counts and most > gpu_count:
+        yield f"{most} GPUs took part in the benchmark and {gpu_count} are in the listing"
+    for model in seen.gpu_models:
+        if gpu_model is not None and model != gpu_model:
+            yield f"{model} is in the output and {gpu_model} in the listing"
+
+
+# --- facts
+
+
+def _facts(held: Sequence[Reading], topology: Topology, grade: Grade) -> Iterator[Seen]:
+    if topology != Topology(gpus=topology.gpus):
+        yield Seen("topology", topology, grade, IN_A_GUEST if topology.flattened else "")
+    if link := link_of(topology):
+        yield Seen("link", link, grade, IN_A_GUEST if topology.flattened else "")
+    rate = rate_for(topology, topology.gpus)
+    if rate and rate.nodes == 1:
+        yield Seen("link_bytes_per_s", rate.bytes_per_s, Grade.BENCHMARKED)
+    yield from _from_each(held, grade)
+
+
+def _from_each(held: Sequence[Reading], grade: Grade) -> Iterator[Seen]:
+    """Versions, memory and slots: the first output that shows them."""
+    sizes = next((one.vram_mib for one in held if one.vram_mib), ())
+    slots = [p.generation_max for one in held for p in one.pcie or () if p.generation_max]
+    values = {
+        "usable_bytes_per_gpu": min(sizes) * MIB if sizes else None,
+        "pcie_generation": min(slots, default=None),
+        "driver_version": next((one.driver for one in held if one.driver), None),
+        "cuda_version": next((one.cuda for one in held if one.cuda), None),
+        "nccl_version": next((one.nccl_version for one in held if one.nccl_version), None),
+    }
+    yield from (Seen(name, value, grade) for name, value in values.items() if value)
+
+
+def link_of(topology: Topology) -> LinkClass | None:
+    """The class of the whole machine in one word. None where an unseen pair could change it."""
+    if not topology.whole or topology.gpus < 2:
+        return None
+    words = [topology.between(*pair) or "" for pair in topology.pairs]
+    if all(is_fabric(word) for word in words):
+        return LinkClass.XGMI if "XGMI" in words else LinkClass.NVLINK
+    if topology.islands:
+        return LinkClass.NVLINK_PAIRS if topology.pairs_only else LinkClass.NVLINK_ISLANDS
+    return _over_pcie(topology)
+
+
+def _over_pcie(topology: Topology) -> LinkClass:
+    reach = [topology.reach(*pair) for pair in topology.pairs]
+    if False in reach or topology.of_kind(FaultKind.NO_PEER_ACCESS):
+        return LinkClass.P2P_DISABLED
+    return LinkClass.PCIE_P2P if all(reach) else LinkClass.PCIE
+
+
+# --- topology
+
+
+def topology_of(reading: Reading) -> Topology:
+    """What one output shows of the machine."""
+    matrix = reading.matrix or ()
+    numa = reading.numa_affinity or tuple(
+        None if node is None or node < 0 else str(node) for node in reading.numa_node or ()
+    )
+    return Topology(
+        gpus=(reading.gpu_count if reading.format in COUNTING else 0) or len(matrix),
+        matrix=matrix,
+        peer=_peer(reading),
+        numa=numa if any(numa) else (),
+        nics=tuple(NicPaths(nic.label, nic.to_gpus) for nic in reading.nics or ()),
+        nearest_nic=tuple(
+            f"{one.labels[0]} {one.link_class}" if one and one.labels else None
+            for one in reading.nearest_nic or ()
+        ),
+        transports=tuple(one.name for one in reading.transports or ()),
+        rates=tuple(_rates(reading)),
+        pair_rates=next((one.rows for one in reading.bandwidth if one.p2p), ()),
+        faults=tuple(_faults(reading)),
+        checked=tuple(_checked(reading)),
+    )
+
+
+READ_OR_WRITE = ("r", "w")
+REFUSALS = frozenset({"CNS", "GNS", "TNS", "NS", "DR"})
+
+
+def _peer(reading: Reading) -> tuple[tuple[bool | None, ...], ...]:
+    """Only the read and write tables speak of peer access; NVLink's and atomics' do not."""
+    if reading.p2p_matrix and reading.p2p_capability in READ_OR_WRITE:
+        return tuple(tuple(_allowed(cell) for cell in row) for row in reading.p2p_matrix)
+    if reading.can_access is None or not reading.gpu_count:
+        return ()
+    gpus = range(reading.gpu_count)
+    return tuple(tuple((one, to) in reading.can_access for to in gpus) for one in gpus)
+
+
+def _allowed(cell: str | None) -> bool | None:
+    return True if cell == "OK" else False if cell in REFUSALS else None
+
+
+def _rates(reading: Reading) -> Iterator[Rate]:
+    for row in reading.rows or ():
+        if reading.ranks and reading.ranks > 1 and not row.wrong:
+            rate = round(row.best_busbw_gb_s * GB)
+            name = _operation(row, reading.ranks)
+            yield Rate(name, reading.ranks, row.size_bytes, rate, reading.nodes or 1)
+
+
+def _operation(row: BenchmarkRow, ranks: int) -> str:
+    """The printed name. Without one: only an all-reduce has more bus than algorithm bandwidth, by
+    2(n-1)/n (nccl-tests PERFORMANCE.md).
+    """
+    if row.operation != "unknown" or ranks < 3 or not row.algbw_gb_s:
+        return row.operation
+    factor = 2 * (ranks - 1) / ranks
+    return "all_reduce" if abs(row.busbw_gb_s / row.algbw_gb_s / factor - 1) < 0.02 else "unknown"
+
+
+# --- faults
+
+
+def _checked(reading: Reading) -> Iterator[FaultKind]:
+    """The kinds of fault that this output would have shown."""
+    shown = {
+        FaultKind.INACTIVE_LINKS: reading.nvlinks is not None,
+        FaultKind.OFF_FABRIC: reading.matrix is not None,
+        FaultKind.FABRIC_MANAGER: _stated(reading.fabric_state),
+        FaultKind.NARROW_SLOT: reading.pcie is not None,
+        FaultKind.SLOW_GPU: reading.slow_gpus is not None,
+        FaultKind.SLICED: reading.mig_enabled is not None or bool(reading.mig_instances),
+        FaultKind.SMALL_SHM: Sign.DEV_SHM_TOO_SMALL in reading.signs,
+        FaultKind.NO_PEER_ACCESS: reading.transports is not None,
+        FaultKind.TCP_BETWEEN: reading.transports is not None,
+        FaultKind.NO_GPUDIRECT: reading.transports is not None,
+    }
+    by_sign = {fault.kind for fault in _faults(reading)}
+    yield from (kind for kind in FaultKind if shown[kind] or kind in by_sign)
+
+
+def _stated(state: str | None) -> bool:
+    return state is not None and "n/a" not in state.lower()
+
+
+PLAIN_SIGNS = {
+    Sign.DEV_SHM_TOO_SMALL: (FaultKind.SMALL_SHM, "NCCL could not map it"),
+    Sign.INTER_NODE_OVER_TCP: (FaultKind.TCP_BETWEEN, "NET/Socket in the log"),
+    Sign.RDMA_WITHOUT_GPUDIRECT: (FaultKind.NO_GPUDIRECT, "NET/IB without GDRDMA in the log"),
+    Sign.P2P_UNUSABLE: (FaultKind.NO_PEER_ACCESS, "the output shows that peer access fails"),
+    Sign.MIG_MODE: (FaultKind.SLICED, "MIG mode is on"),
+}
+
+
+def _faults(reading: Reading) -> Iterator[Fault]:
+    for sign, (kind, words) in PLAIN_SIGNS.items():
+        if sign in reading.signs or (kind is FaultKind.SLICED and reading.mig_enabled):
+            yield Fault(kind, (), words)
+    if _shared_memory_only(reading) and Sign.P2P_UNUSABLE not in reading.signs:
+        yield Fault(FaultKind.NO_PEER_ACCESS, (), "NCCL took SHM instead of P2P")
+    if _stated(reading.fabric_state) and not _fabric_up(reading.fabric_state or ""):
+        yield Fault(FaultKind.FABRIC_MANAGER, (), f"its state is {reading.fabric_state}")
+    yield from _gpu_faults(reading)
+
+
+def _shared_memory_only(reading: Reading) -> bool:
+    names = [one.name for one in reading.transports or ()]
+    inside = {name.split("/")[0] for name in names if not name.startswith("NET")}
+    return "SHM" in inside and "P2P" not in inside
+
+
+def _fabric_up(state: str) -> bool:
+    words = state.lower()
+    return "complet" in words and "fail" not in words and "err" not in words
+
+
+def _gpu_faults(reading: Reading) -> Iterator[Fault]:
+    for status in reading.nvlinks or ():
+        if status.inactive or (status.all_inactive and status.supported is not False):
+            which = f"{len(status.inactive)} links" if status.inactive else "all links"
+            yield Fault(FaultKind.INACTIVE_LINKS, (status.gpu,), f"{which} inactive")
+    for slot in reading.pcie or ():
+        if slot.width_now and slot.width_max and slot.width_now < slot.width_max:
+            words = f"x{slot.width_now} of x{slot.width_max}"
+            yield Fault(FaultKind.NARROW_SLOT, (slot.gpu,), words)
+    if reading.slow_gpus:
+        yield Fault(FaultKind.SLOW_GPU, reading.slow_gpus, "slower than the others in a benchmark")
+    if off := _off_fabric(reading):
+        yield Fault(FaultKind.OFF_FABRIC, off, "no NVLink, while all others have one to each other")
+
+
+def _off_fabric(reading: Reading) -> tuple[int, ...]:
+    """GPUs without one fabric link where all others, three or more, are joined each with each."""
+    matrix = reading.matrix or ()
+    gpus = range(len(matrix))
+    joined = {one for one in gpus if any(is_fabric(matrix[one][to]) for to in gpus if to != one)}
+    rest = [one for one in gpus if one not in joined]
+    seen = all(matrix[one][to] for one in rest for to in gpus)
+    whole = all(is_fabric(matrix[one][to]) for one, to in combinations(sorted(joined), 2))
+    return tuple(rest) if len(joined) > 2 and whole and seen else ()

@@ -1,0 +1,239 @@
+"""A paste becomes evidence: read, shown, kept on one machine, reviewed, expired."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from evaluator.connections import to_plain
+from evaluator.evidence import Problem, UnreadableEvidence, read_evidence, scrub
+from evaluator.facts import Grade, RanBy
+from evaluator.findings import Code, Finding, finding
+from evaluator.links import words_of
+from evaluator.machine import LinkClass
+from evaluator.sightings import Seen, Sighting, mismatches, sight
+from marketplace.machines import machine_of
+from marketplace.models import Evidence, EvidenceReview, Fact, Listing, RentedMachine
+from marketplace.models.evidence import COUNTING, Change, EvidenceState
+
+Viewer = User | AnonymousUser
+
+LIFETIME = timedelta(days=30)
+"""Hosts are updated about monthly; a kernel change alone has turned peer access off."""
+LARGEST_PASTE = 1_000_000
+
+
+class NotKept(ValueError):
+    """Why evidence was not stored, in words for its uploader."""
+
+
+class NotReviewed(ValueError):
+    """Why a decision cannot be taken from the state that the evidence is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A paste before it is stored: its cleaned text, what it shows, and why it may not match.
+
+    `sighting` is None where nothing in the text may be believed; `problems` then says why.
+    """
+
+    text: str
+    removed: tuple[tuple[str, int], ...]
+    sighting: Sighting | None
+    problems: tuple[Problem, ...] = ()
+    mismatch: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        words = "; ".join(self.mismatch)
+        return (finding(Code.EVIDENCE_MISMATCH, words=words),) if self.mismatch else ()
+
+    @property
+    def storable(self) -> bool:
+        return self.sighting is not None and bool(self.sighting.facts or self.mismatch)
+
+
+def preview(listing: Listing, text: str) -> Preview:
+    """Cleans a paste and reads the cleaned text: what was taken out can support no fact.
+
+    Raises NotKept for a text that is too long to be read.
+    """
+    if len(text) > LARGEST_PASTE:
+        raise NotKept(f"The text has {len(text):,} characters; {LARGEST_PASTE:,} can be read.")
+    cleaned = scrub(text.replace("\r\n", "\n"))
+    try:
+        seen = sight(read_evidence(cleaned.text))
+    except UnreadableEvidence as error:
+        return Preview(cleaned.text, cleaned.removed, None, error.problems)
+    machine = machine_of(listing)
+    against = mismatches(seen, machine.gpu_count.value, machine.gpu_model.value)
+    problems = tuple(problem for reading in seen.readings for problem in reading.problems)
+    return Preview(cleaned.text, cleaned.removed, seen, problems, against)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who brought a paste, who ran the commands, and on which of the uploader's machines.
+
+    Without a machine a new one is opened under the listing.
+    """
+
+    uploader: User | None
+    ran_by: RanBy
+    machine: RentedMachine | None = None
+    ran_at: datetime | None = None
+    image: str = ""
+
+
+@transaction.atomic
+def keep(listing: Listing, shown: Preview, origin: Origin) -> Evidence:
+    """Stores what was previewed. Earlier facts stay, whatever the new text is like."""
+    if shown.sighting is None or not shown.storable:
+        raise NotKept("The text holds no fact that could be stored.")
+    machine = origin.machine or RentedMachine.objects.create(
+        listing=listing, opened_by=origin.uploader
+    )
+    evidence = _row(listing, machine, shown, shown.sighting, origin)
+    try:
+        with transaction.atomic():
+            evidence.save()
+    except IntegrityError as error:
+        raise NotKept("This text is already kept for this machine.") from error
+    if not shown.mismatch:
+        _expire_older(evidence)
+        Fact.objects.bulk_create(_facts(evidence, shown.sighting.facts))
+    return evidence
+
+
+def _row(
+    listing: Listing, machine: RentedMachine, shown: Preview, seen: Sighting, origin: Origin
+) -> Evidence:
+    ran_at = origin.ran_at or timezone.now()
+    return Evidence(
+        listing=listing,
+        machine=machine,
+        kind=", ".join(seen.formats)[:200],
+        cleaned_text=shown.text,
+        sha256=hashlib.sha256(shown.text.encode()).hexdigest(),
+        ran_by=origin.ran_by.value,
+        uploaded_by=origin.uploader,
+        mismatch="; ".join(shown.mismatch)[:500],
+        driver=seen.driver[:60],
+        image=origin.image[:200],
+        ran_at=ran_at,
+        expires_at=ran_at + LIFETIME,
+    )
+
+
+def _facts(evidence: Evidence, facts: Iterable[Seen]) -> Iterator[Fact]:
+    for seen in facts:
+        yield Fact(
+            listing_id=evidence.listing_id,
+            evidence=evidence,
+            name=seen.name,
+            value=_plain(seen),
+            grade=int(seen.grade),
+            source=f"{evidence.kind} on {evidence.machine}"[:300],
+            ran_by=evidence.ran_by,
+            as_of=evidence.ran_at or evidence.uploaded_at,
+            expires_at=evidence.expires_at,
+            caveat=seen.caveat,
+        )
+
+
+def _plain(seen: Seen) -> Any:
+    return to_plain(seen.value)
+
+
+def _expire_older(evidence: Evidence) -> None:
+    """Another driver or image than before makes earlier looks at the machine old."""
+    others = evidence.machine.evidence.exclude(pk=evidence.pk).filter(state__in=COUNTING)
+    for change, column in ((Change.DRIVER, "driver"), (Change.IMAGE, "image")):
+        value = getattr(evidence, column)
+        if value:
+            changed = others.exclude(**{column: ""}).exclude(**{column: value})
+            expire(changed.filter(ran_at__lte=evidence.ran_at), change)
+
+
+def expire(evidence: Iterable[Evidence], change: Change) -> None:
+    """From now on the facts of these count as declared, with their date."""
+    now = timezone.now()
+    keys = [row.pk for row in evidence if row.expires_at is None or row.expires_at > now]
+    Evidence.objects.filter(pk__in=keys).update(expires_at=now, expired_by=change.value)
+    Fact.objects.filter(evidence__in=keys).update(expires_at=now)
+
+
+# --- review
+
+MOVES = {
+    EvidenceState.ACCEPTED: (EvidenceState.PENDING, EvidenceState.REJECTED),
+    EvidenceState.REJECTED: (EvidenceState.PENDING,),
+    EvidenceState.WITHDRAWN: (EvidenceState.PENDING, EvidenceState.ACCEPTED),
+}
+"""Each decision, and the states that it can be taken from. Withdrawn evidence stays withdrawn."""
+
+
+def review(evidence_id: int, after: EvidenceState, by: Any, reason: str = "") -> None:
+    """Moves evidence and keeps the decision. Raises NotReviewed where it cannot be moved."""
+    if after is not EvidenceState.ACCEPTED and not reason:
+        raise NotReviewed(f"A reason is needed to call evidence {after}.")
+    with transaction.atomic():
+        row = Evidence.objects.select_for_update().get(pk=evidence_id)
+        if row.mismatch and after is EvidenceState.ACCEPTED:
+            raise NotReviewed(f"It does not match its listing: {row.mismatch}.")
+        moved = Evidence.objects.filter(pk=evidence_id, state__in=MOVES[after]).update(state=after)
+        if not moved:
+            raise NotReviewed(f"It is {row.state}, so it cannot become {after}.")
+        EvidenceReview.objects.create(
+            evidence=row, before=row.state, after=after, reason=reason, reviewed_by=by
+        )
+
+
+# --- what a listing shows
+
+
+def visible_to(viewer: Viewer, listing: Listing) -> list[Evidence]:
+    """The viewer's own evidence of a listing and what a curator accepted, newest first."""
+    rows = listing.evidence.select_related("machine").prefetch_related("facts", "reviews")
+    own = viewer.pk if viewer.is_authenticated else None
+    return [
+        row
+        for row in rows
+        if row.state == EvidenceState.ACCEPTED or (own and row.uploaded_by_id == own)
+    ]
+
+
+def seen_elsewhere(listing: Listing) -> tuple[Finding, ...]:
+    """How many machines of a listing were seen, and with which links. It raises no grade."""
+    rows = Evidence.objects.filter(listing=listing, state=EvidenceState.ACCEPTED, mismatch="")
+    seen = set(rows.values_list("machine", flat=True))
+    if not seen:
+        return ()
+    links = _links_seen(listing)
+    words = "; ".join(f"{words} on {count}" for words, count in Counter(links.values()).items())
+    found = finding(
+        Code.MEASURED_ELSEWHERE, measured=len(links), seen=len(seen), words=words or "no link"
+    )
+    return (found,)
+
+
+def _links_seen(listing: Listing) -> dict[int, str]:
+    """The link of each machine whose accepted evidence shows one: the newest, and who ran it."""
+    facts = Fact.objects.filter(
+        listing=listing,
+        name="link",
+        grade__gte=Grade.MEASURED,
+        evidence__state=EvidenceState.ACCEPTED,
+        evidence__mismatch="",
+    )
+    rows = facts.order_by("as_of").values_list("evidence__machine", "value", "ran_by")
+    return {machine: f"{words_of(LinkClass(link))} ({by})" for machine, link, by in rows}

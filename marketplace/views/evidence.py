@@ -1,0 +1,155 @@
+"""Pasted outputs: shown cleaned first, kept when confirmed, seen by their uploader alone."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from evaluator.facts import RanBy
+from marketplace import listings
+from marketplace.evidence import (
+    NotKept,
+    NotReviewed,
+    Origin,
+    Preview,
+    expire,
+    keep,
+    preview,
+    review,
+)
+from marketplace.forms import ChangeForm, PasteForm, PreviewedForm
+from marketplace.machines import machine_of
+from marketplace.models import Evidence, Listing, RentedMachine
+from marketplace.models.evidence import COUNTING, Change, EvidenceState
+from marketplace.seen import seen_lines
+from marketplace.views.links import picture_of
+from marketplace.views.pages import render_page
+
+NOT_USABLE = 422
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def paste(request: HttpRequest, listing_id: int) -> HttpResponse:
+    """The form, and after it the cleaned text with its facts. Nothing is stored here."""
+    row = get_object_or_404(listings.detailed(), pk=listing_id)
+    if request.method != "POST":
+        return _form_page(request, row, PasteForm(None, machines=_own(request, row)))
+    form = PasteForm(request.POST, request.FILES, machines=_own(request, row))
+    if not form.is_valid():
+        return _form_page(request, row, form, status=NOT_USABLE)
+    try:
+        shown = preview(row, form.cleaned_data["output"])
+    except NotKept as refused:
+        form.add_error("text", str(refused))
+        return _form_page(request, row, form, status=NOT_USABLE)
+    return _preview_page(request, row, form, shown)
+
+
+@require_POST
+def confirm(request: HttpRequest, listing_id: int) -> HttpResponse:
+    """Reads the cleaned text once more and keeps it: what is stored was never only claimed."""
+    row = get_object_or_404(listings.detailed(), pk=listing_id)
+    form = PreviewedForm(request.POST, machines=_own(request, row))
+    again = PasteForm(request.POST, machines=_own(request, row))
+    if not form.is_valid():
+        return _form_page(request, row, again, status=NOT_USABLE)
+    try:
+        kept = keep(row, preview(row, form.cleaned_data["text"]), _origin(request, form))
+    except NotKept as refused:
+        again.add_error("text", str(refused))
+        return _form_page(request, row, again, status=NOT_USABLE)
+    words = "as a conflict, it raises nothing" if kept.mismatch else "for you alone so far"
+    messages.success(request, f"Kept on {kept.machine}: {words}.")
+    return redirect(f"{row.get_absolute_url()}#links-title")
+
+
+def _origin(request: HttpRequest, form: PreviewedForm) -> Origin:
+    return Origin(
+        uploader=cast(User, request.user),
+        ran_by=RanBy(form.cleaned_data["ran_by"]),
+        machine=form.cleaned_data["machine"],
+        ran_at=form.cleaned_data["ran_at"],
+        image=form.cleaned_data["image"],
+    )
+
+
+def _own(request: HttpRequest, row: Listing) -> Any:
+    return RentedMachine.objects.filter(listing=row, opened_by=cast(User, request.user))
+
+
+def _form_page(
+    request: HttpRequest, row: Listing, form: PasteForm, status: int = 200
+) -> HttpResponse:
+    context = {"section": "listings", "listing": row, "form": form}
+    return render_page(request, "evidence/paste.html", context, status=status)
+
+
+def _preview_page(
+    request: HttpRequest, row: Listing, form: PasteForm, shown: Preview
+) -> HttpResponse:
+    again = PreviewedForm(
+        {**dict(form.data.items()), "text": shown.text},
+        machines=_own(request, row),
+        auto_id="kept_%s",
+    )
+    declared = machine_of(row).link.value
+    context = {
+        "section": "listings",
+        "listing": row,
+        "form": form,
+        "again": again,
+        "shown": shown,
+        "lines": seen_lines(shown.sighting.facts) if shown.sighting else [],
+        "links": picture_of(shown.sighting.topology, declared) if shown.sighting else None,
+    }
+    status = 200 if shown.storable else NOT_USABLE
+    return render_page(request, "evidence/preview.html", context, status=status)
+
+
+def _mine(request: HttpRequest, evidence_id: int) -> Evidence:
+    """Another one's evidence is not there, whether or not it exists."""
+    rows = Evidence.objects.select_related("listing__provider", "machine")
+    return get_object_or_404(rows, pk=evidence_id, uploaded_by=cast(User, request.user))
+
+
+@require_safe
+def evidence(request: HttpRequest, evidence_id: int) -> HttpResponse:
+    """One own paste as it is stored, with what was decided about it."""
+    row = _mine(request, evidence_id)
+    context = {
+        "section": "listings",
+        "evidence": row,
+        "withdrawable": row.state in COUNTING,
+        "reviews": row.reviews.all(),
+    }
+    return render_page(request, "evidence/evidence.html", context)
+
+
+@require_POST
+def take_back(request: HttpRequest, evidence_id: int) -> HttpResponse:
+    row = _mine(request, evidence_id)
+    try:
+        review(row.pk, EvidenceState.WITHDRAWN, request.user, "taken back by its uploader")
+    except NotReviewed as refused:
+        messages.error(request, str(refused))
+    return redirect(row.get_absolute_url())
+
+
+@require_POST
+def changed(request: HttpRequest, machine_id: int) -> HttpResponse:
+    """A reboot, another driver or image: what was seen before counts as declared from now on."""
+    machine = get_object_or_404(
+        RentedMachine.objects.select_related("listing"),
+        pk=machine_id,
+        opened_by=cast(User, request.user),
+    )
+    form = ChangeForm(request.POST)
+    if form.is_valid():
+        expire(machine.evidence.all(), Change(form.cleaned_data["change"]))
+        messages.success(request, f"What was seen on {machine} counts as declared from now on.")
+    return redirect(f"{machine.listing.get_absolute_url()}#evidence-title")

@@ -1,0 +1,56 @@
+"""What a listing's page shows about links: the picture, the evidence, and what to ask or run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evaluator.connections import Topology
+from evaluator.findings import Code, Finding, finding, recall
+from evaluator.machine import LinkClass, Machine
+from evaluator.questions import benchmark_for, commands_for, questions_for
+from evaluator.verdict import PlanVerdict
+from marketplace.evidence import Viewer, seen_elsewhere, visible_to
+from marketplace.link_matrix import LinkMatrix, link_matrix
+from marketplace.machines import is_own
+from marketplace.models import Evidence, Listing, RentedMachine
+from marketplace.models.evidence import Change
+
+
+def picture_of(
+    topology: Topology | None,
+    declared: LinkClass | None,
+    groups: Sequence[Sequence[int]] = (),
+) -> LinkMatrix | None:
+    return link_matrix(topology, declared, groups) if topology else None
+
+
+def links_context(
+    row: Listing,
+    viewer: Viewer,
+    machine: Machine,
+    rented: RentedMachine | None,
+    plan: PlanVerdict | None,
+) -> dict[str, Any]:
+    """Everything of the section about links, for one viewer."""
+    held = visible_to(viewer, row)
+    declared = LinkClass(row.link) if row.link else None
+    open_to_ask = [recall(stored) for stored in row.findings]
+    return {
+        "rented": rented,
+        "pending": rented is not None and is_own(rented),
+        "links": picture_of(machine.topology.value, declared, plan.link.groups if plan else ()),
+        "topology": machine.topology,
+        "timeline": held,
+        "conflicts": [one for one in machine.conflicts if rented],
+        "mismatched": _mismatched(held),
+        "elsewhere": seen_elsewhere(row),
+        "commands": commands_for(machine),
+        "benchmark": benchmark_for(machine),
+        "questions": questions_for(machine, open_to_ask),
+        "changes": list(Change),
+    }
+
+
+def _mismatched(held: Sequence[Evidence]) -> list[Finding]:
+    return [finding(Code.EVIDENCE_MISMATCH, words=row.mismatch) for row in held if row.mismatch]
