@@ -17,9 +17,11 @@ from evaluator.config_layers import (
     read_window,
     strange_layers,
 )
+from evaluator.config_towers import tower_params
 from evaluator.families import FAMILIES, PLAIN, UNCOVERED_KEYS, Family, family_key
 from evaluator.fields import Fields, InvalidWorkload
 from evaluator.findings import Code, Finding, finding
+from evaluator.parameters import computed_params
 from evaluator.shapes import Attention, Experts, Latent, ModelShape, Norms, QkNorm
 
 PER_LAYER_KEYS = (
@@ -33,8 +35,9 @@ PER_LAYER_KEYS = (
 )
 """Sizes that some configs list layer by layer, which the formulas do not cover."""
 
-TOWERS = ("vision_config", "audio_config")
-"""Models beside the text model: without `total_params` the sum would be up to a tenth too low."""
+VISION, AUDIO = TOWERS = ("vision_config", "audio_config")
+"""Models beside the text model: without their sizes, or `total_params`, the sum would be up to a
+tenth too low."""
 
 GENERATORS = re.compile(r"(ForCausalLM|LMHeadModel|ForConditionalGeneration|ForImageTextToText)$")
 """Classes that end in an output head. Others, such as classifiers and drafts, hold other parts."""
@@ -59,8 +62,13 @@ def read_model(
     architecture = _architecture(keys)
     family = _family(architecture)
     tower = next((key for key in TOWERS if flat.get(key) and not keys.has("total_params")), None)
-    uncovered = bool(uneven or tower) or family is None or _uncovered(keys, family)
+    seen = tower_params(keys) if tower == VISION and not flat.get(AUDIO) else None
+    uncovered = (
+        bool(uneven or (tower and seen is None)) or family is None or _uncovered(keys, family)
+    )
     shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered)
+    if seen and shape.computable:
+        shape = replace(shape, given_params=(computed_params(shape) or 0) + seen)
     if uneven or not _cache_follows(keys, family):
         shape = replace(shape, dimensioned=False)
     beside = f" with a {tower}" if tower else ""

@@ -55,8 +55,7 @@ class Engine:
 
     def beside(self, ranks: Number) -> Range:
         """Bytes outside the tensor allocator on one of `ranks` GPUs of a replica."""
-        doublings = np.frexp(ranks - 1)[1]
-        grown = self.joined + self.growth.scaled(larger(0, doublings - 1))
+        grown = self.joined + self.growth.scaled(larger(0, _doublings(ranks) - 1))
         return choose_range(ranks > 1, grown, self.alone)
 
     @property
@@ -65,6 +64,13 @@ class Engine:
         if self.share is Share.STATIC:
             return ("activations", "engine_overhead", "cuda_graphs")
         return () if self.graphs_inside or self.share is not Share.TOTAL else ("cuda_graphs",)
+
+
+def _doublings(ranks: Number) -> Number:
+    """How often one rank is doubled to have at least so many: bits of the number before."""
+    if isinstance(ranks, np.ndarray):
+        return np.frexp(ranks - 1)[1]
+    return (ranks - 1).bit_length()
 
 
 def _gib(low: float, typical: float, high: float) -> Range:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache, reduce
 
@@ -81,8 +82,24 @@ class LayerGroup:
     count: int
     kept: frozenset[str] = frozenset()
 
-    def keeps(self, part: Part) -> bool:
-        return part.module.value in self.kept or EVERY in self.kept
+    def kept_share(self, part: Part, gated: bool) -> float:
+        """The share of a part that stays in 16 bits: all of it, or some of its projections."""
+        if part.module.value in self.kept or EVERY in self.kept:
+            return 1.0
+        if part.module is Module.ATTENTION:
+            return len(self.kept & PROJECTIONS[part.split]) / 2
+        if part.module is Module.MLP:
+            return min(1.0, len(self.kept & MLP_PROJECTIONS) / (3 if gated else 2))
+        return 0.0
+
+
+MLP_PROJECTIONS = frozenset({"gate_proj", "up_proj", "down_proj"})
+PROJECTIONS = {split: frozenset[str]() for split in Split} | {
+    Split.TENSOR: frozenset({"q_proj", "o_proj"}),
+    Split.KV_HEADS: frozenset({"k_proj", "v_proj"}),
+}
+"""Projections by the part that they are in: queries and output have one size, keys and values
+another."""
 
 
 EVERY = "*"
@@ -114,11 +131,18 @@ def _kept_by_layer(names: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
     return {layer: frozenset(modules) for layer, modules in found.items()}
 
 
-KNOWN_MODULES = frozenset({EVERY, *(module.value for module in Module)})
+NAMED = frozenset(module.value for module in Module).union(MLP_PROJECTIONS, *PROJECTIONS.values())
+KNOWN_MODULES = frozenset({EVERY, *NAMED})
 
 
 def _named_module(name: str) -> tuple[str, str]:
-    """ "self_attn", "model.layers.0" and "model.layers.*.mlp" name modules, layers and both."""
+    """ "self_attn", "model.layers.0" and "model.layers.*.mlp" name modules, layers and both.
+
+    Of a pattern ("re:.*self_attn.*") the last known word counts, in every layer.
+    """
+    if name.startswith("re:"):
+        found = [word for word in re.findall(r"\w+", name) if word in NAMED]
+        return EVERY, found[-1] if found else ""
     words = name.split(".")
     if "layers" not in words:
         return EVERY, words[-1]
@@ -192,7 +216,12 @@ def _of_group(shape: ModelShape, group: LayerGroup) -> Iterator[Placed]:
     kind = "routed" if group.routed else "dense"
     place = f"layers {kind} {','.join(sorted(group.kept))}"
     for part in layer_parts(shape, group.routed):
-        yield place, part, group.count, group.keeps(part)
+        share = group.kept_share(part, shape.gated)
+        kept = round(part.params * share)
+        if kept:
+            yield place, replace(part, params=kept), group.count, True
+        if kept < part.params:
+            yield place, replace(part, params=part.params - kept), group.count, False
 
 
 def _of_ends(shape: ModelShape, rank: RankClass) -> Iterator[Placed]:

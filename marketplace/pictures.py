@@ -189,7 +189,7 @@ def _gib(byte_count: float) -> str:
     return f"{byte_count / GIB:,.1f} GiB"
 
 
-SCATTER_SIDE = 400.0
+SCATTER_SIDE, SCATTER_WIDTH = 320.0, 700.0
 QUARTER_OFF = 1.25
 
 
@@ -202,7 +202,7 @@ class ScatterPicture:
     bands: tuple[tuple[float, float, float, float], ...]
     ticks: tuple[Mark, ...]
     description: str
-    width: float = SCATTER_SIDE
+    width: float = SCATTER_WIDTH
     base: float = SCATTER_SIDE
 
     @property

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
 from evaluator.reports import evaluator_version
-from marketplace.accuracy.summary import Outcome, Summary
+from marketplace.accuracy.summary import Summary
 from marketplace.models import AccuracyReport
 
 
 def keep(summary: Summary, now: datetime) -> AccuracyReport:
     """The summary becomes the one that the page shows for its kind."""
-    stored = {**summary.as_dict(), "outcomes": [_plain(one) for one in summary.outcomes]}
+    stored = {**summary.as_dict(), "outcomes": [asdict(one) for one in summary.outcomes]}
     report, _ = AccuracyReport.objects.update_or_create(
         kind=summary.kind,
         defaults={
@@ -24,11 +22,3 @@ def keep(summary: Summary, now: datetime) -> AccuracyReport:
         },
     )
     return report
-
-
-def _plain(outcome: Outcome) -> Mapping[str, Any]:
-    """JSON has no NumPy numbers."""
-    return {
-        name: float(value) if isinstance(value, float) else value
-        for name, value in asdict(outcome).items()
-    }

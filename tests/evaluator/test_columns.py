@@ -87,3 +87,13 @@ def test_a_column_whose_ends_are_out_of_order_is_refused() -> None:
     ends = (np.array([1.0, 3.0]), np.array([2.0, 2.0]), np.array([4.0, 4.0]))
     with pytest.raises(InvalidRange, match="weights"):
         BudgetColumns({"weights": Range(*ends)})
+
+
+@given(st.sampled_from(JOBS), st.integers(0, len(SHAPES) - 1), PLANS)
+def test_a_budget_alone_is_made_of_plain_numbers(
+    workload: Workload, index: int, plan: Plan
+) -> None:
+    """A NumPy number in it could not be kept as JSON."""
+    for rank in budget(replace(workload, model=SHAPES[index]), plan).ranks:
+        ends = [end for part in rank.components for end in (part.bytes.low, part.bytes.high)]
+        assert {type(end) for end in ends} <= {int, float}

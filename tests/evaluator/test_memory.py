@@ -595,3 +595,23 @@ def test_tensor_ranks_keep_one_factor_of_an_adapter_whole() -> None:
     shape, plan = preset("llama-3.1-8b"), Plan(tp=4)
     held = adapter_params_on(shape, Lora(), plan, rank_classes(shape, plan)[0])
     assert held == adapter_params(shape, Lora()) * 5 / 8
+
+
+@pytest.mark.parametrize(
+    ("names", "kept"),
+    [
+        (("q_proj", "o_proj"), 2 * 4096 * 4096),
+        (("model.layers.0.self_attn.k_proj",), 4096 * 1024 / 32),
+        (("model.layers.*.mlp.down_proj",), 4096 * 14336),
+        (("re:.*self_attn.*",), 2 * 4096 * (4096 + 1024)),
+        (("re:visual.*", "re:.*mlp.gate$"), 0),
+    ],
+)
+def test_single_projections_may_stay_in_16_bits(names: tuple[str, ...], kept: float) -> None:
+    shape, form = preset("llama-3.1-8b"), weight_format("fp8")
+    assert form is not None
+    rank = rank_classes(shape, ONE)[0]
+    plain = weights_on(shape, form, ONE, rank, loaded=False).typical
+    spared = weights_on(replace(shape, kept_16bit=names), form, ONE, rank, loaded=False).typical
+    more = (16 - form.bits.typical) / 8
+    assert spared - plain == pytest.approx(32 * kept * more, rel=1e-6, abs=1)

@@ -14,6 +14,7 @@ from evaluator.configs import read_model
 from evaluator.engines import ENGINES, Share, engine, is_listed
 from evaluator.facts import declared
 from evaluator.fields import InvalidWorkload
+from evaluator.findings import Code
 from evaluator.host import HostItem, HostWord, host_items
 from evaluator.jobs import Schedule, ServingJob, TrainingJob, Workload
 from evaluator.kv_cache import bytes_per_token, cache_sizes, state_bytes
@@ -26,6 +27,7 @@ from evaluator.memory import (
     max_concurrent_sequences,
 )
 from evaluator.models import preset, presets
+from evaluator.parameters import others, total_params
 from evaluator.partition import params_of, rank_classes, stage_of
 from evaluator.plans import Plan
 from evaluator.ranges import Range
@@ -326,3 +328,41 @@ def test_a_state_space_model_counts_its_layers_in_its_pattern() -> None:
     )
     assert shape.cached_layers == 1
     assert shape.recurrence == Recurrence(2, 8192 * 128 + 3 * (8192 + 2 * 8 * 128))
+
+
+# --- towers
+
+SIGLIP = {
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
+    "patch_size": 14,
+    "image_size": 896,
+}
+
+
+def test_a_vision_tower_counts_where_its_sizes_are_given() -> None:
+    text = {
+        "hidden_size": 2560,
+        "num_hidden_layers": 34,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "intermediate_size": 10240,
+        "vocab_size": 262208,
+    }
+    named = {"architectures": ["Gemma3ForConditionalGeneration"]}
+    shape, _ = read_model({**named, "text_config": text, "vision_config": SIGLIP})
+    assert shape.computable
+    assert others(shape) == pytest.approx(417e6 + 1152 * 2560, rel=0.005)
+    assert total_params(shape) == pytest.approx(4.30e9, rel=0.005)
+
+
+def test_a_tower_without_its_sizes_asks_for_a_count() -> None:
+    llava = {"architectures": ["LlamaForCausalLM"], "vision_config": {"depth": 32}}
+    sizes = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32}
+    rest = {"intermediate_size": 11008, "vocab_size": 32000}
+    shape, findings = read_model({**llava, **sizes, **rest})
+    assert not shape.computable
+    assert next(one.code for one in findings) is Code.ARCHITECTURE_UNKNOWN

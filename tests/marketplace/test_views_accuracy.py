@@ -79,3 +79,10 @@ def test_an_equal_pair_lies_on_the_diagonal() -> None:
 
 def test_nothing_above_zero_makes_no_picture() -> None:
     assert scatter_picture([(0.0, 1.0)]) is None
+
+
+@pytest.mark.shared
+def test_the_shared_cases_can_be_kept_and_shown(client: Client, shared: Path) -> None:
+    call_command("accuracy", "memory", str(shared / "cases/memory.jsonl"), "--keep", "--json")
+    page = client.get("/accuracy").content.decode()
+    assert "kv capacity blind" in page

@@ -46,6 +46,7 @@ def test_only_routes_of_this_list_are_public() -> None:
         "login",
         "status",
         "quarantine",
+        "accuracy",
         "healthz",
         "readyz",
     }
