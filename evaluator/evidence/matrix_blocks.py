@@ -134,7 +134,8 @@ def _sort_words(words: list[str]) -> tuple[list[str], tuple[str, ...], list[str]
     devices: list[str] = []
     strange: list[str] = []
     for at, word in enumerate(words):
-        if word in TITLES and (words[at + 1 : at + 2] or [""])[0] in TITLES:
+        follows = (words[at + 1 : at + 2] or [""])[0]
+        if word in TITLES and (follows in TITLES or follows.startswith("Aff")):
             return devices, _columns(words[at:]), strange
         known = GPU.fullmatch(word) or NIC.fullmatch(word) or _rdma(word)
         (devices if known else strange).append(word)
@@ -147,6 +148,8 @@ def _rdma(word: str) -> bool:
 
 def _columns(words: list[str]) -> tuple[str, ...]:
     titles = " ".join(words)
+    if titles.startswith("CPU Aff"):  # the rest of the title may stand on a wrapped line
+        titles = f"CPU Affinity {titles}"
     return tuple(name for name in COLUMNS if name in titles)
 
 

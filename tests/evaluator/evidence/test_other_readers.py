@@ -127,6 +127,16 @@ def test_peer_access_must_beat_the_copy_over_the_host(on: float, unusable: bool)
     assert [bandwidth.span for bandwidth in reading.bandwidth][1]
 
 
+@pytest.mark.parametrize(
+    ("answer", "end", "unusable"),
+    [("Yes", "Test passed", False), ("No", "", True), ("Yes", "Verification error @ 0", True)],
+)
+def test_simple_p2p(answer: str, end: str, unusable: bool) -> None:
+    reading = one(f"> Peer access from NVIDIA L4 (GPU0) -> NVIDIA L4 (GPU1) : {answer}\n{end}\n")
+    assert (reading.format, reading.gpu_count) == (Format.SIMPLE_P2P, 2)
+    assert (Sign.P2P_UNUSABLE in reading.signs) is unusable
+
+
 def test_nvbandwidth_as_text_and_as_json() -> None:
     text = one(
         "Running host_to_device_memcpy_ce.\nmemcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n"

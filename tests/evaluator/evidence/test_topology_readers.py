@@ -94,6 +94,16 @@ def test_network_devices_are_named_by_the_legend_and_ranked_by_class() -> None:
     assert (reading.nearest_nic[0].link_class, reading.nearest_nic[0].labels) == ("PXB", ("NIC1",))
 
 
+def test_rows_that_a_narrow_terminal_wrapped_are_put_together() -> None:
+    reading = one(
+        "        GPU0    GPU1    NIC0    CPU Aff\ninity\nGPU0     X      NV4\nPIX     0-31\n"
+        "GPU1    NV4      X\nSYS     0-31\nNIC0    PIX     SYS\n X\n"
+    )
+    assert reading.matrix == (("X", "NV4"), ("NV4", "X"))
+    assert reading.nearest_nic
+    assert [one.link_class for one in reading.nearest_nic if one] == ["PIX", "SYS"]
+
+
 DAMAGED = {
     "cut NV18": (TWO + "GPU0\t X \tNV1", (("X", None), (None, "X")), Trouble.TRUNCATED),
     "halves disagree": (
