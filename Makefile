@@ -7,12 +7,13 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 POSTGRES_TEST_URL ?= postgres://postgres@127.0.0.1:5432/postgres
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench format
+.PHONY: help run test check bench fuzz format
 
 help:
 	@echo "make run     sync the sample catalogs, print a shortlist, serve on 127.0.0.1:$(PORT)"
 	@echo "make test    every check and test that this machine can run"
 	@echo "make check   linters, types, import contracts"
+	@echo "make fuzz    200,000 damaged pastes through the evidence readers; COUNT= for another number"
 	@echo "make bench   benchmarks, each a ratio against a peer measured in the same run"
 
 .venv/bin/python:
@@ -44,6 +45,9 @@ test: check
 
 bench: .venv/test.stamp
 	@$(BIN)/python -m tests.bench
+
+fuzz: .venv/test.stamp
+	@$(BIN)/python -m tests.fuzz $(or $(COUNT),200000)
 
 format: .venv/test.stamp
 	$(BIN)/ruff format .

@@ -205,8 +205,18 @@ MEANINGS: Mapping[Code, Meaning] = {
         "Ask for `all_reduce_perf -b 1G -e 8G -f 2` over all GPUs.",
         Grade.BENCHMARKED,
     ),
-    Code.LINK_INSUFFICIENT: _block("{plan} needs more than {link} carries: {reason}."),
-    Code.LINK_CONTRADICTED: _block("The evidence contradicts the declared link: {reason}."),
+    Code.LINK_INSUFFICIENT: _block(
+        "{plan} needs more than {link} carries: {reason}.",
+        "Use a plan that waits less for the link, or show that `all_reduce_perf -b 1G -e 8G -f 2` "
+        "over its GPUs reaches 20 GB/s or more.",
+        Grade.BENCHMARKED,
+    ),
+    Code.LINK_CONTRADICTED: _block(
+        "The evidence contradicts the declared link: {reason}.",
+        "Have the machine mended or replaced; `nvidia-smi topo -m` and a benchmark as declared "
+        "clear it.",
+        Grade.BENCHMARKED,
+    ),
     Code.FABRIC_UNKNOWN: _warn(
         "{plan} spans {nodes} machines, and nothing is known about the network between them.",
         "Ask for a two-node `all_reduce_perf -b 1G -e 8G -f 2`.",

@@ -155,16 +155,23 @@ FAULT_CODES = {
 
 def _faulty(held: Held) -> LinkVerdict | None:
     """A fault of a GPU that the best assignment could not leave out, on the link it uses."""
-    fabric = _on_fabric(held)
     for fault in held.topology.faults:
         code = FAULT_CODES.get(fault.kind)
         members = sorted(held.placed.members & set(fault.gpus))
-        unused = fabric and fault.kind is FaultKind.NARROW_SLOT
-        if code and members and not unused and held.demand.use not in TOLERANT:
+        if code and members and _matters(held, fault.kind) and held.demand.use not in TOLERANT:
             gpus = f"GPU {', '.join(map(str, members))}"
             found = finding(code, plan=held.plan.label, gpus=gpus, words=fault.words)
             return _said(LinkWord.CONTRADICTED, found, _grade(held), held)
     return None
+
+
+def _matters(held: Held, kind: FaultKind) -> bool:
+    """A narrow slot slows no NVLink, and idle NVLink ports are no fault where none is claimed."""
+    if kind is FaultKind.NARROW_SLOT:
+        return not _on_fabric(held)
+    if kind is FaultKind.INACTIVE_LINKS:
+        return _on_fabric(held) or held.machine.link.value in CLASS_FLOOR
+    return True
 
 
 def _unseen(held: Held) -> LinkVerdict | None:

@@ -69,6 +69,9 @@ DAMAGES: tuple[Callable[[str, random.Random], str], ...] = (
 )  # fmt: skip
 
 
+LONG_TEXT = 5_000
+
+
 def cases(folder: Path | None = None) -> list[str]:
     """The texts of the topology cases."""
     found = sorted(((folder or SHARED) / "cases" / "topology").glob("*.txt"))
@@ -76,10 +79,10 @@ def cases(folder: Path | None = None) -> list[str]:
 
 
 def mutations(texts: list[str], count: int, seed: int) -> Iterator[str]:
-    """Each text damaged once or more; short texts are as likely as long ones."""
+    """Texts damaged once or more. The few long ones come seldom: they take most of the time."""
     dice = random.Random(seed)
-    for _ in range(count):
-        text = dice.choice(texts)
+    weights = [1.0 if len(text) < LONG_TEXT else 0.1 for text in texts]
+    for text in dice.choices(texts, weights, k=count):
         for _ in range(dice.choice((1, 1, 2, 4))):
             text = dice.choice(DAMAGES)(text, dice)
         yield text

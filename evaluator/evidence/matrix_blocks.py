@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from evaluator.evidence.lines import Line, Paste
 
@@ -59,13 +60,23 @@ class Block:
     def is_p2p(self) -> bool:
         """Whether this is the table of `topo -p2p`: the cells tell, else the columns."""
         cells = {cell for row in self.rows for cell in row.cells} - {"X"}
-        if cells:
-            return len(cells & STATUS) * 2 > len(cells)
+        links = {cell for cell in cells - STATUS if CELL.fullmatch(cell)}
+        if cells & STATUS or links:
+            return len(cells & STATUS) > len(links)
         return not self.columns and not any(row.rest for row in self.rows)
 
 
+MOST_BLOCKS = 64
+"""Tables in one paste: one for each machine of a large job."""
+
+
 def find_blocks(paste: Paste) -> Iterator[Block]:
-    """Every table of a paste. A row without a header before it begins a table of its own."""
+    """The tables of a paste, the first 64."""
+    return islice(_blocks(paste), MOST_BLOCKS)
+
+
+def _blocks(paste: Paste) -> Iterator[Block]:
+    """A row without a header before it begins a table of its own."""
     block: Block | None = None
     gap = 0
     for line in paste.lines:
@@ -123,7 +134,8 @@ def _sort_words(words: list[str]) -> tuple[list[str], tuple[str, ...], list[str]
     devices: list[str] = []
     strange: list[str] = []
     for at, word in enumerate(words):
-        if word in TITLES and (words[at + 1 : at + 2] or [""])[0] in TITLES:
+        follows = (words[at + 1 : at + 2] or [""])[0]
+        if word in TITLES and (follows in TITLES or follows.startswith("Aff")):
             return devices, _columns(words[at:]), strange
         known = GPU.fullmatch(word) or NIC.fullmatch(word) or _rdma(word)
         (devices if known else strange).append(word)
@@ -136,6 +148,8 @@ def _rdma(word: str) -> bool:
 
 def _columns(words: list[str]) -> tuple[str, ...]:
     titles = " ".join(words)
+    if titles.startswith("CPU Aff"):  # the rest of the title may stand on a wrapped line
+        titles = f"CPU Affinity {titles}"
     return tuple(name for name in COLUMNS if name in titles)
 
 

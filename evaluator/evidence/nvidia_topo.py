@@ -121,18 +121,27 @@ def _assumed_devices(block: Block, legend: dict[str, str]) -> tuple[str, ...]:
             names[row.cells.index("X")] = row.name
     if not any(GPU.fullmatch(row.name) for row in block.rows):
         return tuple(name for name in names if name)
-    gpus = _gpu_columns(names, width, legend)
+    gpus = _gpu_columns(names, width, legend, block.rows)
     return tuple(
         name or (f"GPU{at}" if at < gpus else f"NIC{at - gpus}") for at, name in enumerate(names)
     )
 
 
-def _gpu_columns(names: list[str | None], width: int, legend: dict[str, str]) -> int:
-    """GPUs come first: they end where the first network device stands, or the legend begins."""
+def _gpu_columns(
+    names: list[str | None], width: int, legend: dict[str, str], rows: list[Row]
+) -> int:
+    """GPUs come first: they end where the first network device stands, or the legend begins.
+
+    Without either, a column is a GPU's where a row of its own or an NVLink shows it.
+    """
     for at, name in enumerate(names):
         if name and not GPU.fullmatch(name):
             return at - (int(name[3:]) if NIC.fullmatch(name) else 0)
-    return width - len(legend)
+    if legend:
+        return width - len(legend)
+    own = [int(row.name[3:]) for row in rows if GPU.fullmatch(row.name)]
+    joined = [at for row in rows for at, cell in enumerate(row.cells) if Family.NVLINK.holds(cell)]
+    return min(width, max((*own, *joined), default=-1) + 1)
 
 
 def _take_row(table: Table, row: Row, cut: bool) -> None:

@@ -36,7 +36,7 @@ ACCESS = re.compile(
 )
 CUT_ACCESS = re.compile(r"\s{0,20}Device\s{0,4}=\s{0,4}\d{1,3}.{0,40}")
 SAMPLE = re.compile(
-    r"> Peer access from .{0,80}\(GPU(\d{1,3})\) -> .{0,80}\(GPU(\d{1,3})\) : (Yes|No)"
+    r"Peer access from .{0,80}\(GPU(\d{1,3})\) -> .{0,80}\(GPU(\d{1,3})\) : (Yes|No)"
 )
 
 SAME = 1.1
@@ -55,6 +55,8 @@ class Run:
     access: dict[tuple[int, int], bool] = field(default_factory=dict)
     tables: list[tuple[str | None, bool | None, bool | None, Rows]] = field(default_factory=list)
     cut: int = 0
+    sample: bool = False
+    failed: bool = False
 
 
 def read_p2p_bandwidth(paste: Paste) -> Iterator[Reading]:
@@ -122,7 +124,10 @@ def _take_line(run: Run, line: Line, paste: Paste) -> None:
         run.names[int(device[1])] = device[2].strip()
     elif access:
         run.access[int(access[1]), int(access[3])] = access[2] == "CAN"
+    elif "Verification error" in line.text:
+        run.failed = True
     elif sample:
+        run.sample = True
         run.access[int(sample[1]), int(sample[2])] = sample[3] == "Yes"
     elif paste.cut_at(line) and CUT_ACCESS.fullmatch(line.text):
         run.cut = line.number
@@ -138,7 +143,7 @@ def _reading(run: Run) -> Reading:
     slow = _slow(tables)
     problems = tuple(_problems(run, tables, count))
     return Reading(
-        format=Format.P2P_BANDWIDTH,
+        format=Format.SIMPLE_P2P if run.sample and not run.tables else Format.P2P_BANDWIDTH,
         line=run.line,
         standing=Standing.PARTIAL if problems else Standing.OK,
         problems=problems,
@@ -193,7 +198,7 @@ def _signs(
     if slow:
         yield Sign.SLOW_GPU
     refused = bool(run.access) and not all(run.access.values())
-    if refused or _repeats(run, tables):
+    if refused or run.failed or _repeats(run, tables):
         yield Sign.P2P_UNUSABLE
 
 

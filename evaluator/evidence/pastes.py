@@ -34,6 +34,9 @@ from evaluator.evidence.rocm_topology import read_rocm
 LARGEST_BYTES = 2_000_000
 """A whole NCCL log of eight nodes stays below; a larger text is refused before it is read."""
 
+MOST_LINES = 50_000
+"""Some twenty characters a line at the largest size: no tool writes shorter ones for long."""
+
 READERS: tuple[Callable[[Paste], Iterator[Reading]], ...] = (
     read_topo,
     read_p2p,
@@ -62,6 +65,10 @@ def read_evidence(text: str) -> tuple[Reading, ...]:
         expected = f"at most {LARGEST_BYTES:,} bytes"
         raise UnreadableEvidence([Problem(Trouble.TOO_LARGE, 0, f"{len(text):,}", expected)])
     paste = read_paste(text)
+    if len(paste.lines) > MOST_LINES:
+        expected = f"at most {MOST_LINES:,} lines"
+        problem = Problem(Trouble.TOO_LARGE, 0, f"{len(paste.lines):,}", expected)
+        raise UnreadableEvidence([problem])
     readings, refused = _ask_all(paste)
     if not readings:
         raise _nothing(paste, refused)

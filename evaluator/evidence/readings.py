@@ -29,6 +29,7 @@ class Format(StrEnum):
     HWLOC_XML = "hwloc-xml"
     NCCL_LOG = "nccl-debug-log"
     P2P_BANDWIDTH = "p2pBandwidthLatencyTest"
+    SIMPLE_P2P = "simpleP2P"
     NVBANDWIDTH = "nvbandwidth"
     NCCL_TESTS = "nccl-tests"
     LSTOPO = "lstopo"

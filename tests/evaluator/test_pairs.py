@@ -78,7 +78,7 @@ SITUATIONS = [
     (HIVES, TP8, WORDS.INSUFFICIENT, Code.LINK_CROSSES_SOCKETS),
     (CUBE, TP4, WORDS.PROVEN, None),
     (CUBE, TP8, WORDS.UNKNOWN, Code.LINK_UNBENCHMARKED),
-    (with_fault(Topology(gpus=8), KINDS.INACTIVE_LINKS, 2), TP8, AGAINST, Code.GPU_LINK_FAULTY),
+    (with_fault(HOST_PCIE, KINDS.INACTIVE_LINKS, 2), TP4, WORDS.UNKNOWN, Code.LINK_UNBENCHMARKED),
     (allowed(SWITCH_PCIE, True), TP2, WORDS.UNKNOWN, Code.LINK_UNBENCHMARKED),
     (allowed(SWITCH_PCIE, False), TP2, WORDS.INSUFFICIENT, Code.NO_PEER_ACCESS),
     (with_fault(HOST_PCIE, FaultKind.NO_PEER_ACCESS), TP4, WORDS.INSUFFICIENT, Code.NO_PEER_ACCESS),
@@ -154,6 +154,13 @@ def test_a_faulty_gpu_is_left_out_where_others_do() -> None:
     assert found.groups == ((0, 2, 3, 4),)
 
 
+def test_inactive_links_contradict_a_claim_without_any_matrix() -> None:
+    status = with_fault(Topology(gpus=8), FaultKind.INACTIVE_LINKS, *range(8))
+    found = verdict(TP8, status, link=LinkClass.NVSWITCH)
+    assert found.word is WORDS.CONTRADICTED
+    assert [one.code for one in found.findings] == [Code.GPU_LINK_FAULTY]
+
+
 def test_evidence_against_a_declared_link_contradicts_it() -> None:
     against = (Conflict("link", "measured nvlink_pairs", "declared nvswitch"),)
     assert verdict(TP8, PAIRS, conflicts=against).word is WORDS.CONTRADICTED
@@ -180,6 +187,7 @@ def test_a_benchmark_of_the_group_outweighs_its_class(
     found = verdict(TP8, replace(topology, rates=all_reduce(8, (8 * GB, rate))))
     assert found.word is word
     assert found.grade is Grade.BENCHMARKED
+    assert all(one.remedy for one in found.findings)
 
 
 def test_a_slow_benchmark_of_a_part_leaves_the_pair_open() -> None:
