@@ -62,7 +62,7 @@ def read_context(notes: Iterable[str]) -> PriceContext:
     for note in notes:
         for sentence in re.split(r"(?<=[.;!])\s", bounded(note)):
             if _SPEAKS_OF_PRICES.search(sentence) and not _SOME_ONLY.search(sentence):
-                context = _joined(context, _read_sentence(sentence))
+                context = joined(context, _read_sentence(sentence))
     return context
 
 
@@ -76,7 +76,8 @@ def _read_sentence(sentence: str) -> PriceContext:
     )
 
 
-def _joined(first: PriceContext, second: PriceContext) -> PriceContext:
+def joined(first: PriceContext, second: PriceContext) -> PriceContext:
+    """What the first says, and of the second only what the first leaves open."""
     return PriceContext(
         first.currency or second.currency,
         first.unit or second.unit,
@@ -93,7 +94,7 @@ def context_of(record: Record, page: PriceContext) -> PriceContext:
         next((one for cell in record.of(A.UNIT) if (one := rates.read_unit(cell.text))), None),
         _first_basis(_field_basis(cell.text) for cell in record.of(A.BASIS, A.UNIT)),
     )
-    return _joined(_joined(fields, read_context(record.notes)), page)
+    return joined(joined(fields, read_context(record.notes)), page)
 
 
 def _first_basis(read: Iterable[Basis]) -> Basis:
