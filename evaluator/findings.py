@@ -193,7 +193,7 @@ MEANINGS: Mapping[Code, Meaning] = {
         "Compare with the provider's page, then accept or reject the run.",
     ),
     Code.PRICE_OUTLYING: _block(
-        "{now} per GPU and hour is far from {middle}, the middle of what others ask for {gpu_model}.",
+        "{now} per GPU and hour is far from {middle}, the middle price of {gpu_model} elsewhere.",
         "Compare with the provider's page, then accept or reject the run.",
     ),
     Code.LAYOUT_CHANGED: _block(

@@ -18,7 +18,7 @@ from marketplace.admin.bases import KeptAdmin, as_text
 from marketplace.catalog.failures import Refused
 from marketplace.catalog.fetch import Permit, checked_url
 from marketplace.catalog.registry import ADAPTERS
-from marketplace.models import Provider, QuarantinedRow, Snapshot, Source, SyncRun
+from marketplace.models import Host, Provider, QuarantinedRow, Snapshot, Source, SyncRun
 
 # An address typed without a scheme means https, as it will in Django 6.
 HTTPS_ASSUMED: dict[Any, Any] = {models.URLField: {"assume_scheme": "https"}}
@@ -82,7 +82,7 @@ class SourceAdmin(SimpleHistoryAdmin):
     date_hierarchy = "last_success_at"
     autocomplete_fields = ("provider",)
     readonly_fields = ("bundled", "robots", "fence", "last_success_at")
-    actions = ("sync_now", "read_again", "accept_losses")
+    actions = ("sync_now", "read_again", "accept_held", "reject_held")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Source]:
         newest = SyncRun.objects.filter(source=OuterRef("pk")).order_by("-fence")
@@ -119,10 +119,17 @@ class SourceAdmin(SimpleHistoryAdmin):
         self._leave(request, "reparse_source", queryset)
 
     @admin.action(
-        description="Publish the stored pages though listings are missing", permissions=["change"]
+        description="Accept what was held: publish the stored pages", permissions=["change"]
     )
-    def accept_losses(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
-        self._leave(request, "accept_losses", queryset)
+    def accept_held(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        self._leave(request, "accept_held", queryset)
+
+    @admin.action(
+        description="Reject what was held: these pages are not asked about again",
+        permissions=["change"],
+    )
+    def reject_held(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        self._leave(request, "reject_held", queryset)
 
     def _leave(self, request: HttpRequest, task: str, queryset: QuerySet[Source]) -> None:
         """No request fetches or parses: it leaves a message for a worker."""
@@ -131,6 +138,23 @@ class SourceAdmin(SimpleHistoryAdmin):
                 outbox.enqueue(task, source.pk)
                 self.log_change(request, source, f"Asked for {task}.")
         self.message_user(request, f"{len(queryset)} left for the next free worker.")
+
+
+@admin.register(Host)
+class HostAdmin(KeptAdmin):
+    """Which sites are left alone, and why; a rest ends by itself or by this action."""
+
+    list_display = ("name", "rest_until", "failures", "reason", "next_at")
+    search_fields = ("name", "reason")
+    date_hierarchy = "rest_until"
+    actions = ("end_rest",)
+
+    def has_end_rest_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("marketplace.change_host")
+
+    @admin.action(description="End the rest: the site may be asked again", permissions=["end_rest"])
+    def end_rest(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
+        queryset.update(rest_until=None, failures=0, reason="")
 
 
 @admin.register(Snapshot)

@@ -106,6 +106,9 @@ class Validators:
         return {name: value for name, value in pairs.items() if value}
 
 
+NOTHING_KNOWN = Validators()
+
+
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """An answer. `status` is 200, or 304 with no body. `url` is the address after redirects.
@@ -122,7 +125,7 @@ class Fetched:
     delimited: bool
 
 
-def fetch(url: str, permit: Permit, validators: Validators = Validators()) -> Fetched:
+def fetch(url: str, permit: Permit, validators: Validators = NOTHING_KNOWN) -> Fetched:
     """Get one address, following redirects within the permit. Raises a FetchError."""
     deadline = Deadline(permit.limits.seconds)
     asked, here = validators.headers, checked_url(url, permit)

@@ -11,12 +11,14 @@ from marketplace.models.catalog import (
 )
 from marketplace.models.evaluation import Evaluation, Verdict, Workload
 from marketplace.models.evidence import Evidence, Fact
+from marketplace.models.hosts import Host
 from marketplace.models.outbox import Outbox
 
 __all__ = [
     "Evaluation",
     "Evidence",
     "Fact",
+    "Host",
     "Listing",
     "Outbox",
     "Price",

@@ -109,7 +109,7 @@ def test_a_person_may_accept_that_listings_are_gone(
 ) -> None:
     site.answers["/list"] = page("a-8|eu|H100|8|80|20.00\n")
     sync.sync_source(synced.pk, now=NOON + timedelta(hours=1))
-    act(desk, "accept_losses", synced)
+    act(desk, "accept_held", synced)
     outbox.publish(work, NOON)
     assert Listing.objects.filter(gone_at=None).count() == 1
 

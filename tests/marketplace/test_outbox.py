@@ -84,7 +84,8 @@ def test_every_task_goes_by_its_short_name() -> None:
     assert names == {
         "sync_source",
         "reparse_source",
-        "accept_losses",
+        "accept_held",
+        "reject_held",
         "evaluate_presets",
         "evaluate_workload",
         "publish_outbox",
