@@ -115,7 +115,6 @@ def _is_map(value: Any, known: Callable[[str], bool]) -> bool:
         isinstance(value, dict)
         and len(value) <= MOST_KEYS
         and all(_is_text(name) and _is_text(one) for name, one in value.items())
-        and known
         and all(known(name) for name in value)
     )
 
@@ -134,7 +133,7 @@ _CHECKS: Mapping[str, tuple[Check, str]] = {
     "path": (_is_text, "keys joined by dots"),
     "fields": (lambda given: _is_map(given, ATTRIBUTES.__contains__),
                f"an object from any of {_ANY} to a selector or key"),
-    "labels": (lambda given: _is_map(given, bool)
+    "labels": (lambda given: _is_map(given, str.isprintable)
                and all(one in ATTRIBUTES for one in given.values()),
                f"an object from a label to any of {_ANY}"),
     "basis": (lambda given: given == "" or given in BASES, f"one of {', '.join(BASES)}"),

@@ -16,11 +16,14 @@ LONGEST = 300
 _NAME = r"[A-Za-z_][\w-]{0,80}"
 _STEP = re.compile(
     rf"(?P<tag>{_NAME}|\*)?(?P<rest>(?:[.#]{_NAME}|\[{_NAME}(?:=\"?[\w ./:-]{{1,80}}\"?)?\]"
-    r"|:nth-child\(\d{1,3}\)){0,8})"
+    r"|:nth-child\(\d{1,3}\)){0,8})",
+    re.ASCII,
 )
 _PART = re.compile(
-    rf"[.](?P<class>{_NAME})|#(?P<id>{_NAME})|\[(?P<name>{_NAME})(?:=\"?(?P<value>[\w ./:-]{{1,80}}?)\"?)?\]"
-    r"|:nth-child\((?P<place>\d{1,3})\)"
+    rf"[.](?P<class>{_NAME})|#(?P<id>{_NAME})"
+    rf"|\[(?P<name>{_NAME})(?:=\"?(?P<value>[\w ./:-]{{1,80}}?)\"?)?\]"
+    r"|:nth-child\((?P<place>\d{1,3})\)",
+    re.ASCII,
 )
 
 

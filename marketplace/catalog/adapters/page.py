@@ -49,7 +49,7 @@ class PageAdapter:
             for one in _outcomes(reading, number, self.aliases)
         ]
         left_out = _left_out(readings, outcomes)
-        believed, repeated = _without_repetitions(
+        believed, repeated = without_repetitions(
             [one for one in outcomes if not isinstance(one, LeftOut)]
         )
         if not believed:
@@ -123,7 +123,7 @@ def _key(one: Believed) -> tuple[str, str, str]:
     return (one.sku, one.region, one.zone)
 
 
-def _without_repetitions(found: Sequence[Believed]) -> tuple[list[Believed], list[Finding]]:
+def without_repetitions(found: Sequence[Believed]) -> tuple[list[Believed], list[Finding]]:
     """The same row twice is one listing. One id with two contents is believed neither time."""
     by_key: dict[tuple[str, str, str], list[Believed]] = {}
     for one in found:

@@ -23,9 +23,11 @@ from marketplace.catalog.selectors import InvalidSelector, select, to_xpath
 OURS = sorted((Path(__file__).parents[2] / "samples" / "pages").glob("*.html"))
 
 ODD = """<html><body><p>Prices in this list are what they are.</p>
-<div class=thing data-ref=u1><b>8x NVIDIA H100 80GB</b><i class=r>Oslo</i><em class=amount>19.20</em>
+<div class=thing data-ref=u1><b>8x NVIDIA H100 80GB</b><i class=r>Oslo</i>
+<em class=amount>19.20</em>
 <s class=amount2>99</s></div>
-<div class=thing data-ref=u2><b>4x NVIDIA L40S 48GB</b><i class=r>Bergen</i><em class=amount>4.40</em></div>
+<div class=thing data-ref=u2><b>4x NVIDIA L40S 48GB</b><i class=r>Bergen</i>
+<em class=amount>4.40</em></div>
 </body></html>"""
 
 STATE = """<html><body><div id=app></div><script type="application/json">
@@ -205,7 +207,6 @@ KEYS = st.sampled_from([*Profile().__dataclass_fields__, "other"])
 def test_any_document_is_a_profile_or_is_refused(document: dict[str, Any]) -> None:
     try:
         made = read_profile(document)
-    except InvalidProfile as invalid:
-        assert invalid.messages
-    else:
-        assert read_profile(made.as_json()) == made
+    except InvalidProfile:
+        return
+    assert read_profile(made.as_json()) == made
