@@ -11,6 +11,7 @@ from django.db.models import Count, F
 
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
 from marketplace.models.catalog import Outcome
+from marketplace.readers import missing_key
 
 STALE_AFTER_INTERVALS = 2
 """One missed visit is a delay; two are a source whose figures may no longer hold."""
@@ -42,6 +43,11 @@ class Standing:
     next_due: datetime | None
 
     @property
+    def missing_key(self) -> str:
+        """The environment variable without which the source stays off."""
+        return missing_key(self.source.adapter)
+
+    @property
     def in_use(self) -> bool:
         """Switched on, or read at least once: its listings may be among those that are ranked."""
         return self.source.enabled or self.run is not None
@@ -54,8 +60,11 @@ def newest_runs() -> dict[int, SyncRun]:
 
 
 def state_of(source: Source, run: SyncRun | None, now: datetime) -> str:
-    """One of STATES. A failure is said even while the last good listings are young."""
-    if not source.enabled:
+    """One of STATES. A failure is said even while the last good listings are young.
+
+    A source whose interface needs a key stays off until the key is set.
+    """
+    if not source.enabled or missing_key(source.adapter):
         return "off"
     if run and run.outcome in (Outcome.FAILED, Outcome.ABANDONED):
         return "failed"

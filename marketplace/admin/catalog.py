@@ -11,14 +11,17 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
+from django.urls import path
 from simple_history.admin import SimpleHistoryAdmin
 
 from marketplace import outbox, schedule
 from marketplace.admin.bases import KeptAdmin, as_text
+from marketplace.admin.profiles import checked_profile, profile_page
 from marketplace.catalog.failures import Refused
 from marketplace.catalog.fetch import Permit, checked_url
 from marketplace.catalog.registry import ADAPTERS
 from marketplace.models import Host, Provider, QuarantinedRow, Snapshot, Source, SyncRun
+from marketplace.readers import missing_key
 
 # An address typed without a scheme means https, as it will in Django 6.
 HTTPS_ASSUMED: dict[Any, Any] = {models.URLField: {"assume_scheme": "https"}}
@@ -49,6 +52,16 @@ class ProviderAdmin(SimpleHistoryAdmin):
 
 class SourceForm(forms.ModelForm):
     adapter = forms.ChoiceField(choices=lambda: [(name, name) for name in ADAPTERS])
+
+    def clean_profile(self) -> dict[str, Any]:
+        return checked_profile(self.cleaned_data["profile"])
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        variable = missing_key(given.get("adapter") or "")
+        if given.get("enabled") and variable:
+            self.add_error("enabled", f"{variable} is not set: without a key it stays off.")
+        return given
 
     def clean_url(self) -> str:
         """The same gate as at the socket, so that a mistake shows before the first visit."""
@@ -92,6 +105,11 @@ class SourceAdmin(SimpleHistoryAdmin):
     def newest_outcome(self, source: Any) -> str | None:
         outcome: str | None = source.outcome_
         return outcome
+
+    def get_urls(self) -> list[Any]:
+        named = "marketplace_source_profile"
+        page = self.admin_site.admin_view(profile_page)
+        return [path("<int:source_id>/profile/", page, name=named), *super().get_urls()]
 
     def save_model(self, request: HttpRequest, obj: Source, form: Any, change: bool) -> None:
         """A source that was just switched on is visited at once, not after its first interval."""

@@ -9,6 +9,7 @@ from marketplace.models.catalog import (
     Source,
     SyncRun,
 )
+from marketplace.models.curation import GpuAlias
 from marketplace.models.evaluation import Evaluation, Verdict, Workload
 from marketplace.models.evidence import Evidence, Fact
 from marketplace.models.hosts import Host
@@ -18,6 +19,7 @@ __all__ = [
     "Evaluation",
     "Evidence",
     "Fact",
+    "GpuAlias",
     "Host",
     "Listing",
     "Outbox",

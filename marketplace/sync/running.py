@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from marketplace.catalog.base import Adapter, UnreadablePage
 from marketplace.catalog.failures import FetchError, RobotsDisallow, RobotsUnreachable
-from marketplace.catalog.registry import adapter_for
 from marketplace.models import Snapshot, Source, SyncRun
 from marketplace.models.catalog import Outcome, RobotsState
+from marketplace.readers import reader_of
 from marketplace.sync.claims import Superseded, claim, finish
 from marketplace.sync.planning import Sighting, overlaps, plan
 from marketplace.sync.publishing import publish, publish_unchanged
@@ -98,7 +98,7 @@ def rehearse(
     Raises FetchError or OSError when the pages cannot be had.
     """
     source, collect = Source.objects.get(pk=source_id), _from_file(path) if path else visit_site
-    visit = collect(source, adapter_for(source.adapter, source.profile), now or timezone.now())
+    visit = collect(source, reader_of(source), now or timezone.now())
     with transaction.atomic():
         run = _run(source_id, lambda *_: visit, now)
         transaction.set_rollback(True)
@@ -140,7 +140,7 @@ def _run(
 
 def _carry_out(run: SyncRun, collect: Collect) -> SyncRun:
     source = run.source
-    adapter = adapter_for(source.adapter, source.profile)
+    adapter = reader_of(source)
     visit = _visit(source, adapter, collect, run.started_at)
     snapshots = keep(run, visit)
     if not visit.changed:
@@ -166,7 +166,8 @@ def _carry_out(run: SyncRun, collect: Collect) -> SyncRun:
 def _doubt(visit: Visit, reading: Reading) -> str:
     if not visit.complete:
         return "The list of pages was not read to its end."
-    return visit.older or reading.doubt
+    hold = reading.batch.hold
+    return visit.older or reading.doubt or (hold.sentence if hold else "")
 
 
 def _differ(one: Visit, other: Visit) -> bool:

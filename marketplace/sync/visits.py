@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from marketplace.catalog.retries import fetch_again
 from marketplace.catalog.robots import heed_robots
 from marketplace.models import Snapshot, Source, SyncRun
 from marketplace.models.catalog import Outcome
+from marketplace.readers import asking_of
 from marketplace.sync import turns
 from marketplace.sync.reading import ReaderBroke, ReaderDied, apart
 
@@ -73,6 +74,7 @@ def visit_site(source: Source, adapter: Adapter, now: datetime) -> Visit:
 def _visit(source: Source, adapter: Adapter, now: datetime) -> Visit:
     permit, ask = permit_for(source), _asker(source)
     heed_robots(source.url, permit, ask)
+    permit = replace(permit, asking=asking_of(source))
     known = _published_last(source)
     pages: dict[str, Page] = {}
     answers: list[Fetched] = []

@@ -1,0 +1,208 @@
+"""The curation desk: profiles with a preview, aliases, locks, the quarantine queue, imports."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from marketplace import outbox, readers, sync, tasks
+from marketplace.catalog.failures import Refused
+from marketplace.models import GpuAlias, Listing, Outbox, Provider, Source, SyncRun
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+PAGE = """<html><body><h1>Machines</h1>
+<div class="plan" id="z8"><h2>8x Zephyr 9000 80GB GPU</h2><p>$12.00 per machine per hour</p></div>
+<div class="plan" id="h8"><h2>8x NVIDIA H100 80GB</h2><p>$19.20 per machine per hour</p></div>
+<div class="plan" id="bad"><h2>2x NVIDIA H100 80GB</h2><p>VRAM: 500 GB per GPU</p><p>$4.00/hr</p></div>
+</body></html>"""
+
+
+@pytest.fixture
+def desk(client: Client, db: None) -> Client:
+    client.force_login(User.objects.create_superuser("cora"))
+    return client
+
+
+@pytest.fixture
+def shop(db: None, tmp_path: Path) -> Source:
+    """A source whose one page was read from a file."""
+    file = tmp_path / "list.html"
+    file.write_text(PAGE, "utf-8")
+    source = Source.objects.create(
+        provider=Provider.objects.create(slug="acme", name="Acme"),
+        key="acme-shop",
+        kind="page",
+        adapter="page",
+        url="https://acme.example/list",
+        enabled=False,
+    )
+    sync.sync_file(source.pk, file)
+    return source
+
+
+def work(name: str, ids: Any) -> None:
+    tasks.app.tasks[name](*ids)
+
+
+def profile_url(source: Source) -> str:
+    return reverse("admin:marketplace_source_profile", args=[source.pk])
+
+
+def listing(sku: str) -> Listing:
+    return Listing.objects.get(sku=sku)
+
+
+# --- profiles
+
+
+def test_the_preview_shows_listings_and_what_is_set_aside_and_writes_nothing(
+    desk: Client, shop: Source
+) -> None:
+    runs = SyncRun.objects.count()
+    said = desk.get(profile_url(shop)).content.decode()
+    assert "h8" in said
+    assert "Set aside" in said
+    assert "19.20 USD per machine and hour" in said
+    assert SyncRun.objects.count() == runs
+
+
+def test_a_live_preview_answers_with_the_preview_alone(desk: Client, shop: Source) -> None:
+    answer = desk.post(
+        profile_url(shop), {"profile": '{"rows": "div.nothing"}'}, headers={"HX-Request": "true"}
+    )
+    said = answer.content.decode()
+    assert "<html" not in said
+    assert "Listings were expected on the page and none was found." in said
+
+
+def test_a_mistake_in_a_profile_is_said_and_not_saved(desk: Client, shop: Source) -> None:
+    said = desk.post(profile_url(shop), {"profile": '{"bases": "gpu"}', "save": "1"})
+    assert "bases: unknown key" in said.content.decode()
+    shop.refresh_from_db()
+    assert shop.profile == {}
+
+
+def test_a_proposal_can_be_saved_and_the_pages_are_read_again(desk: Client, shop: Source) -> None:
+    said = desk.post(profile_url(shop), {"profile": "{}", "propose": "1"})
+    proposed = said.context["form"].data["profile"]
+    assert json.loads(proposed)["rows"] == "div.plan"
+    desk.post(profile_url(shop), {"profile": proposed, "save": "1"})
+    shop.refresh_from_db()
+    assert shop.profile["rows"] == "div.plan"
+    assert Outbox.objects.filter(task="reparse_source", arguments=[shop.pk]).exists()
+    assert shop.history.first().history_user.username == "cora"
+
+
+def test_a_source_without_pages_has_nothing_to_preview(desk: Client, shop: Source) -> None:
+    other = Source.objects.create(
+        provider=shop.provider, key="empty", kind="page", adapter="page", enabled=False
+    )
+    assert "No page of this source is stored yet" in desk.get(profile_url(other)).content.decode()
+
+
+def test_who_may_not_change_a_source_sees_no_preview(client: Client, shop: Source) -> None:
+    client.force_login(User.objects.create_user("vic", is_staff=True))
+    assert client.get(profile_url(shop)).status_code == 403
+
+
+def test_pages_that_are_not_as_the_profile_says_are_held(shop: Source) -> None:
+    Source.objects.filter(pk=shop.pk).update(profile={"expected_count": 40})
+    run = sync.reparse(shop.pk)
+    assert run is not None
+    assert (run.outcome, run.reason) == ("held", "The page counts 40 listings, 3 were found.")
+
+
+# --- aliases
+
+
+def test_an_unmapped_name_is_listed_and_an_alias_maps_it_at_the_next_reading(
+    desk: Client, shop: Source
+) -> None:
+    before = listing("z8")
+    assert (before.gpu_model, before.gpu_count) == (None, 8)
+    page = reverse("admin:marketplace_gpualias_changelist")
+    assert [one.name for one in desk.get(page).context["unmapped"]] == ["Zephyr 9000 80GB GPU"]
+    add = reverse("admin:marketplace_gpualias_add")
+    desk.post(add, {"spelling": "Zephyr 9000", "model": "H100", "note": "mail of 3 May"})
+    outbox.publish(work, NOON)
+    after = listing("z8")
+    assert (after.pk, after.gpu_model, after.gpu_count) == (before.pk, "H100", 8)
+    assert desk.get(page).context["unmapped"] == []
+
+
+def test_an_alias_never_outweighs_a_name_that_is_known(shop: Source) -> None:
+    GpuAlias.objects.create(spelling="NVIDIA", model="A100")
+    sync.reparse(shop.pk)
+    assert listing("h8").gpu_model == "H100"
+
+
+@pytest.mark.parametrize(
+    ("spelling", "said"),
+    [("RTX 4090", "which already means RTX 4090"), ("--", "Expected letters or digits")],
+)
+def test_an_alias_that_makes_no_sense_is_refused(desk: Client, spelling: str, said: str) -> None:
+    add = reverse("admin:marketplace_gpualias_add")
+    answer = desk.post(add, {"spelling": spelling, "model": "H100"})
+    assert said in answer.content.decode()
+    assert not GpuAlias.objects.exists()
+
+
+# --- keys
+
+
+def interface(adapter: str) -> Source:
+    return Source.objects.create(
+        provider=Provider.objects.create(slug=adapter, name=adapter),
+        key=f"{adapter}-api",
+        kind="feed",
+        adapter=adapter,
+        url="https://api.example/types",
+        enabled=True,
+    )
+
+
+def test_an_interface_without_its_key_is_off_and_says_which(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LINKPROOF_LAMBDA_KEY", raising=False)
+    source = interface("lambda")
+    said = client.get(reverse("status")).content.decode()
+    assert "needs a key in <code>LINKPROOF_LAMBDA_KEY</code>" in said
+    with pytest.raises(Refused, match="LINKPROOF_LAMBDA_KEY is not set"):
+        readers.asking_of(source)
+
+
+def test_a_key_goes_into_the_request_and_into_no_text(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINKPROOF_LAMBDA_KEY", "very-secret")
+    asking = readers.asking_of(interface("lambda"))
+    assert asking.headers == {"Authorization": "Bearer very-secret"}
+    assert "very-secret" not in repr(asking)
+
+
+def test_a_source_without_its_key_cannot_be_switched_on(
+    desk: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LINKPROOF_LAMBDA_KEY", raising=False)
+    source = interface("lambda")
+    change = reverse("admin:marketplace_source_change", args=[source.pk])
+    fields = {name: getattr(source, name) for name in ("key", "kind", "adapter", "url")}
+    answer = desk.post(
+        change,
+        {
+            **fields,
+            "provider": source.provider_id,
+            "interval_minutes": 60,
+            "profile": "{}",
+            "enabled": "on",
+        },
+    )
+    assert "LINKPROOF_LAMBDA_KEY is not set" in answer.content.decode()
