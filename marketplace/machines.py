@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
+from django.utils.dateparse import parse_date, parse_datetime
 
 from evaluator.facts import UNKNOWN, Fact, Grade, RanBy, declared, strongest
 from evaluator.findings import Code
@@ -74,6 +74,26 @@ def configuration_of(listing: Listing) -> str:
     return machine_of(listing).fingerprint()
 
 
+def lock_of(listing: Listing, column: str) -> Mapping[str, Any] | None:
+    """A curator's word on a column while it holds: until the end of its last day, where it has one.
+
+    What it says is {"value", "source", ...}; see marketplace.corrections.
+    """
+    lock: Mapping[str, Any] | None = listing.corrections.get(column) or None
+    if lock is None:
+        return None
+    last = day_of(lock.get("until"))
+    return None if last and timezone.now().date() > last else lock
+
+
+def day_of(text: Any) -> date | None:
+    """A day such as 2027-01-31; None for anything else."""
+    try:
+        return parse_date(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
 class _Held:
     """The facts of one listing: what its catalog declares, and what outweighs that."""
 
@@ -86,7 +106,7 @@ class _Held:
 
     def declared(self, column: str) -> Fact[Any]:
         """A curator's correction of a column, else the catalog's value."""
-        correction = self.listing.corrections.get(column)
+        correction = lock_of(self.listing, column)
         if correction:
             return _corrected(column, correction)
         value = getattr(self.listing, column, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,11 +12,14 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
-from django.urls import path
+from django.urls import path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import mark_safe
 from simple_history.admin import SimpleHistoryAdmin
 
+from evaluator.findings import Finding
 from marketplace import outbox, schedule
-from marketplace.admin.bases import KeptAdmin, as_text
+from marketplace.admin.bases import KeptAdmin, as_text, snippet_of
 from marketplace.admin.profiles import checked_profile, profile_page
 from marketplace.catalog.failures import Refused
 from marketplace.catalog.fetch import Permit, checked_url
@@ -87,7 +91,10 @@ class SourceAdmin(SimpleHistoryAdmin):
         "interval_minutes",
         "robots",
         "last_success_at",
+        "next_visit",
         "newest_outcome",
+        "moved",
+        "first_bad_row",
     )
     list_filter = ("enabled", "kind", "adapter", "robots", "bundled", "provider")
     search_fields = ("key", "provider__name", "url")
@@ -99,7 +106,38 @@ class SourceAdmin(SimpleHistoryAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Source]:
         newest = SyncRun.objects.filter(source=OuterRef("pk")).order_by("-fence")
-        return Source.objects.annotate(outcome_=Subquery(newest.values("outcome")[:1]))
+        bad = QuarantinedRow.objects.filter(
+            run__source=OuterRef("pk"), run__fence=OuterRef("fence")
+        ).order_by("pk")
+        return Source.objects.annotate(
+            outcome_=Subquery(newest.values("outcome")[:1]),
+            counts_=Subquery(newest.values("counts")[:1]),
+            started_=Subquery(newest.values("started_at")[:1]),
+            bad_=Subquery(bad.values("pk")[:1]),
+            bad_sku_=Subquery(bad.values("sku")[:1]),
+            bad_reason_=Subquery(bad.values("reason")[:1]),
+        )
+
+    @admin.display(description="next visit", empty_value="not planned")
+    def next_visit(self, source: Any) -> Any:
+        if not source.enabled or source.started_ is None:
+            return None
+        return source.started_ + timedelta(minutes=source.interval_minutes)
+
+    @admin.display(description="new, changed, gone, held back")
+    def moved(self, source: Any) -> str:
+        counts = source.counts_ or {}
+        held = sum(counts.get("quarantined", {}).values())
+        numbers = [counts.get(name, 0) for name in ("new", "changed", "gone")]
+        return ", ".join(map(str, [*numbers, held]))
+
+    @admin.display(description="first bad row", empty_value="none")
+    def first_bad_row(self, source: Any) -> str | None:
+        if source.bad_ is None:
+            return None
+        address = reverse("admin:marketplace_quarantinedrow_change", args=[source.bad_])
+        said = f"{source.bad_sku_ or 'without an id'}: {source.bad_reason_}"
+        return format_html('<a href="{}">{}</a>', address, said)
 
     @admin.display(description="newest run", ordering="outcome_", empty_value="never")
     def newest_outcome(self, source: Any) -> str | None:
@@ -215,7 +253,9 @@ class SyncRunAdmin(KeptAdmin):
 
 @admin.register(QuarantinedRow)
 class QuarantinedRowAdmin(KeptAdmin):
-    list_display = ("sku", "region", "zone", "reason", "source", "seen")
+    list_display = ("sku", "region", "zone", "rule", "source", "seen")
+    fields = ("source", "seen", "sku", "region", "zone", "rule", "remedy", "cells", "snippet")
+    actions = ("read_again", "accept_held")
     list_filter = ("reason", "run__source")
     search_fields = ("sku", "region", "run__source__key")
     list_select_related = ("run__source",)
@@ -227,6 +267,45 @@ class QuarantinedRowAdmin(KeptAdmin):
         if "run__id__exact" in request.GET or not request.path.endswith("/quarantinedrow/"):
             return rows
         return rows.filter(run__fence=F("run__source__fence"))
+
+    @admin.display(description="rule that fired", ordering="reason")
+    def rule(self, row: QuarantinedRow) -> str:
+        return f"{row.reason}: {Finding.from_dict(row.finding).sentence}"
+
+    @admin.display(description="what helps")
+    def remedy(self, row: QuarantinedRow) -> str:
+        return Finding.from_dict(row.finding).remedy or "Look at the page, then read it again."
+
+    @admin.display(description="the provider's words")
+    def cells(self, row: QuarantinedRow) -> str:
+        pairs = sorted(row.words.items())
+        return format_html_join(mark_safe("<br>"), "<b>{}</b>: <bdi>{}</bdi>", pairs)
+
+    @admin.display(description="where it stands in the stored page")
+    def snippet(self, row: QuarantinedRow) -> str:
+        bodies = (bytes(one.body) for one in row.run.snapshots.all())
+        found = next(filter(None, (snippet_of(body, row) for body in bodies)), "")
+        return format_html("<pre>{}</pre>", found) if found else "not found as it was read"
+
+    @admin.action(description="Re-parse the sources of these rows", permissions=["desk"])
+    def read_again(self, request: HttpRequest, queryset: QuerySet[QuarantinedRow]) -> None:
+        self._leave(request, "reparse_source", queryset)
+
+    @admin.action(
+        description="Accept: publish the stored pages of these rows' sources", permissions=["desk"]
+    )
+    def accept_held(self, request: HttpRequest, queryset: QuerySet[QuarantinedRow]) -> None:
+        self._leave(request, "accept_held", queryset)
+
+    def has_desk_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("marketplace.change_source")
+
+    def _leave(self, request: HttpRequest, task: str, queryset: QuerySet[QuarantinedRow]) -> None:
+        sources = set(queryset.values_list("run__source", flat=True))
+        with transaction.atomic():
+            for source in sorted(sources):
+                outbox.enqueue(task, source)
+        self.message_user(request, f"{len(sources)} left for the next free worker.")
 
     @admin.display(ordering="run__source__key")
     def source(self, row: QuarantinedRow) -> str:

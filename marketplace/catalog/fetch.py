@@ -96,7 +96,10 @@ PLAINLY = Asking()
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Where a fetch may go, and how it asks there. `loopback` is the one local (host, port) that a bundled source has."""
+    """Where a fetch may go, and how it asks there.
+
+    `loopback` is the one local (host, port) that a bundled source has.
+    """
 
     allowed_hosts: frozenset[str] = frozenset()
     loopback: tuple[str, int] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,28 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from marketplace import outbox, readers, sync, tasks
 from marketplace.catalog.failures import Refused
-from marketplace.models import GpuAlias, Listing, Outbox, Provider, Source, SyncRun
+from marketplace.machines import machine_of
+from marketplace.models import (
+    GpuAlias,
+    Listing,
+    Outbox,
+    Provider,
+    QuarantinedRow,
+    Source,
+    SyncRun,
+)
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
 PAGE = """<html><body><h1>Machines</h1>
 <div class="plan" id="z8"><h2>8x Zephyr 9000 80GB GPU</h2><p>$12.00 per machine per hour</p></div>
 <div class="plan" id="h8"><h2>8x NVIDIA H100 80GB</h2><p>$19.20 per machine per hour</p></div>
-<div class="plan" id="bad"><h2>2x NVIDIA H100 80GB</h2><p>VRAM: 500 GB per GPU</p><p>$4.00/hr</p></div>
+<div class="plan" id="bad"><h2>2x NVIDIA H100 80GB</h2><p>$4.00 per machine per hour</p></div>
+<div class="plan" id="bad"><h2>2x NVIDIA H100 80GB</h2><p>$5.00 per machine per hour</p></div>
 </body></html>"""
 
 
@@ -206,3 +218,74 @@ def test_a_source_without_its_key_cannot_be_switched_on(
         },
     )
     assert "LINKPROOF_LAMBDA_KEY is not set" in answer.content.decode()
+
+
+# --- locks
+
+
+def lock(desk: Client, sku: str, **fields: str) -> str:
+    change = reverse("admin:marketplace_listing_change", args=[listing(sku).pk])
+    given = {f"lock_{name}": value for name, value in fields.items()}
+    answer = desk.post(change, {"corrections": "{}", "prices-TOTAL_FORMS": 0,
+                                "prices-INITIAL_FORMS": 0, **given}, follow=True)  # fmt: skip
+    return answer.content.decode()
+
+
+def test_a_lock_says_who_why_and_until_and_survives_a_sync(desk: Client, shop: Source) -> None:
+    lock(desk, "h8", attribute="vcpus", value="96", why="mail of 3 May", until="2099-01-31")
+    sync.reparse(shop.pk)
+    stored = listing("h8").corrections["vcpus"]
+    assert (stored["value"], stored["source"]) == (96, "curator cora")
+    assert (stored["why"], stored["until"]) == ("mail of 3 May", "2099-01-31")
+    assert machine_of(listing("h8")).vcpus.value == 96
+    change = reverse("admin:marketplace_listing_change", args=[listing("h8").pk])
+    said = desk.get(change).content.decode()
+    assert "<b>vcpus</b> = 96: curator cora, mail of 3 May, until 2099-01-31" in said
+
+
+def test_a_lock_ends_with_its_last_day(desk: Client, shop: Source) -> None:
+    today = timezone.now().date()
+    lock(desk, "h8", attribute="gpu_count", value="4", until=today.isoformat())
+    assert machine_of(listing("h8")).gpu_count.value == 4
+    lock(desk, "h8", attribute="gpu_count", value="4", until=(today - DAY).isoformat())
+    assert machine_of(listing("h8")).gpu_count.value == 8
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"value": "many"}, "gpu_count: read &#x27;many&#x27;, expected null or a whole number"),
+        ({"value": "8", "until": "soon"}, "Enter a valid date"),
+    ],
+)
+def test_a_lock_that_makes_no_sense_is_refused(
+    desk: Client, shop: Source, fields: dict[str, str], said: str
+) -> None:
+    assert said in lock(desk, "h8", attribute="gpu_count", **fields)
+    assert listing("h8").corrections == {}
+
+
+# --- the queue and the desk
+
+
+def test_a_quarantined_row_shows_its_rule_and_the_raw_page_as_text(
+    desk: Client, shop: Source
+) -> None:
+    row = QuarantinedRow.objects.get(sku="bad")
+    said = desk.get(reverse("admin:marketplace_quarantinedrow_change", args=[row.pk]))
+    text = said.content.decode()
+    assert "duplicate_key: " in text
+    assert "&lt;div class=&quot;plan&quot; id=&quot;bad&quot;&gt;" in text
+
+
+def test_the_queue_leaves_a_re_parse_for_a_worker(desk: Client, shop: Source) -> None:
+    row = QuarantinedRow.objects.get(sku="bad")
+    queue = reverse("admin:marketplace_quarantinedrow_changelist")
+    desk.post(queue, {"action": "read_again", "_selected_action": [row.pk]})
+    assert Outbox.objects.filter(task="reparse_source", arguments=[shop.pk]).exists()
+
+
+def test_the_desk_shows_what_moved_and_the_first_bad_row(desk: Client, shop: Source) -> None:
+    said = desk.get(reverse("admin:marketplace_source_changelist")).content.decode()
+    assert "2, 0, 0, 1" in said
+    assert "bad: duplicate_key" in said
