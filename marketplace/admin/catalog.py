@@ -20,6 +20,7 @@ from simple_history.admin import SimpleHistoryAdmin
 from evaluator.findings import Finding
 from marketplace import outbox, schedule
 from marketplace.admin.bases import KeptAdmin, as_text, snippet_of
+from marketplace.admin.imports import import_page
 from marketplace.admin.profiles import checked_profile, profile_page
 from marketplace.catalog.failures import Refused
 from marketplace.catalog.fetch import Permit, checked_url
@@ -145,9 +146,13 @@ class SourceAdmin(SimpleHistoryAdmin):
         return outcome
 
     def get_urls(self) -> list[Any]:
-        named = "marketplace_source_profile"
-        page = self.admin_site.admin_view(profile_page)
-        return [path("<int:source_id>/profile/", page, name=named), *super().get_urls()]
+        pages = {"profile": profile_page, "import": import_page}
+        view = self.admin_site.admin_view
+        own = [
+            path(f"<int:source_id>/{name}/", view(page), name=f"marketplace_source_{name}")
+            for name, page in pages.items()
+        ]
+        return [*own, *super().get_urls()]
 
     def save_model(self, request: HttpRequest, obj: Source, form: Any, change: bool) -> None:
         """A source that was just switched on is visited at once, not after its first interval."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -289,3 +290,31 @@ def test_the_desk_shows_what_moved_and_the_first_bad_row(desk: Client, shop: Sou
     said = desk.get(reverse("admin:marketplace_source_changelist")).content.decode()
     assert "2, 0, 0, 1" in said
     assert "bad: duplicate_key" in said
+
+
+# --- imports
+
+
+def upload(desk: Client, source: Source, text: str) -> Any:
+    file = SimpleUploadedFile("list.html", text.encode())
+    return desk.post(reverse("admin:marketplace_source_import", args=[source.pk]), {"file": file})
+
+
+def test_an_import_first_shows_the_difference_and_then_writes_it(
+    desk: Client, shop: Source
+) -> None:
+    later = PAGE.replace("$19.20", "$18.00")
+    shown = upload(desk, shop, later)
+    assert "<bdi>h8</bdi>" in shown.content.decode()
+    assert str(listing("h8").machine_hour_amount) == "19.20000000"
+    page = reverse("admin:marketplace_source_import", args=[shop.pk])
+    desk.post(page, {"kept": shown.context["kept"], "write": "1"})
+    assert str(listing("h8").machine_hour_amount) == "18.00000000"
+
+
+@pytest.mark.parametrize("given", [{}, {"kept": "no base64!"}])
+def test_an_import_without_a_file_asks_for_one(
+    desk: Client, shop: Source, given: dict[str, str]
+) -> None:
+    page = reverse("admin:marketplace_source_import", args=[shop.pk])
+    assert "Choose " in desk.post(page, {**given, "write": "1"}).content.decode()
