@@ -161,6 +161,7 @@ Group = tuple[Purchase, str, TimeUnit | None]
 
 def settle(found: Sequence[Rate], gpu_count: int | None, nodes: int = 1) -> Offers:
     """The prices that the rates make together, or the contradiction that none of them survives."""
+    found = [_of_all_nodes(rate, nodes) for rate in found]
     usable = [rate for rate in found if rate.role is Role.RATE and rate.amount != 0]
     usable = usable or [rate for rate in found if rate.role is Role.DERIVED and rate.amount != 0]
     for rate in usable:
@@ -180,7 +181,7 @@ def settle(found: Sequence[Rate], gpu_count: int | None, nodes: int = 1) -> Offe
         kept, doubt, refusal = _one_price(group, gpu_count)
         if refusal:
             return Offers(refusal=refusal)
-        chosen.append(_with_basis(kept, gpu_count, nodes))
+        chosen.append(_with_basis(kept, gpu_count))
         findings.extend(doubt)
     return _offers(chosen, findings, gpu_count)
 
@@ -228,12 +229,17 @@ def _compare(
     return each, [], finding(Code.CONFLICTING_VALUES, words=words)
 
 
-def _with_basis(rate: Rate, gpu_count: int | None, nodes: int) -> Rate:
-    """One GPU is the machine. A node's rate is not that of a rental of several."""
+def _of_all_nodes(rate: Rate, nodes: int) -> Rate:
+    """A node's rate counts once for each node of the rental; its words stay as printed."""
+    if nodes > 1 and rate.per_node and rate.basis is Basis.MACHINE:
+        return replace(rate, amount=rate.amount * nodes, words=f"{nodes} nodes, each {rate.words}")
+    return rate
+
+
+def _with_basis(rate: Rate, gpu_count: int | None) -> Rate:
+    """One GPU is the machine."""
     if gpu_count == 1 and rate.basis is Basis.UNKNOWN:
         return replace(rate, basis=Basis.MACHINE)
-    if nodes > 1 and rate.per_node and rate.basis is Basis.MACHINE:
-        return replace(rate, basis=Basis.UNKNOWN)
     return rate
 
 

@@ -22,7 +22,7 @@ from marketplace.catalog.profile import NO_PROFILE, Profile
 from marketplace.catalog.profiled import read_rows, relabelled
 from marketplace.catalog.records import Record
 from marketplace.catalog.state import read_state
-from marketplace.catalog.structured import read_structured
+from marketplace.catalog.structured import read_items, read_structured
 from marketplace.catalog.tables import read_tables
 
 _COUNT = re.compile(
@@ -120,13 +120,15 @@ def _unguided(document: Document, page: Page, number: int) -> PageReading:
     outside = list(_outside(lines, roots))
     structured, broken = read_structured(document.scripts)
     state = read_state(document.scripts)
+    # Microdata marks up what is visible: like a script's data it adds to that and lists nothing.
+    items = [] if structured or state.records else read_items(document.items)
     placed = tuple(_placed(visible, page, number))
     torn = placed[-1] if placed and document.torn else None
     return PageReading(
         visible=placed[:-1] if torn else placed,
         torn=torn,
         structured=tuple(_placed(structured, page, number)),
-        state=tuple(_placed(state.records, page, number)),
+        state=tuple(_placed([*state.records, *items], page, number)),
         left_out=state.left_out,
         findings=(*_page_findings(document), *broken, *state.findings),
         context=read_context(line.text for line in outside if len(line.text) <= _NOTE_LENGTH),
