@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -76,7 +77,7 @@ def test_labels_never_lie_on_one_another() -> None:
     history = price_history(prices, NOW)
     assert history is not None
     heights = sorted(one.label_y for one in history.series)
-    assert all(b - a >= 12 for a, b in zip(heights, heights[1:], strict=False))
+    assert all(b - a >= 12 for a, b in itertools.pairwise(heights))
 
 
 AMOUNTS = st.decimals(min_value="0.00000001", max_value="1000000", places=8)
