@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Min, QuerySet
@@ -30,9 +32,11 @@ from marketplace.listings import current, offerings
 from marketplace.machines import configuration_of, machine_of
 from marketplace.models import Evaluation, Listing, Verdict
 from marketplace.models.evaluation import EvaluationState
+from marketplace.standings import unseen_since
 
 OLD = timedelta(days=7)
 """How long verdicts of another version stay, in case that version is still running somewhere."""
+UNSEEN = f"their source has not been seen for {settings.HIDDEN_HOURS} hours"
 CHUNK = 50
 """Configurations judged and stored at once: what a cancelled or killed job may lose."""
 
@@ -54,9 +58,17 @@ def shortlist_for(
         name_configurations(wanted)
     else:
         wanted = wanted.exclude(configuration="")
-    offered = offerings(wanted)
+    now = timezone.now()
+    everything = offerings(wanted)
+    offered = [one for one in everything if one.seen_at is None or one.seen_at > unseen_since(now)]
     verdicts = _verdicts(workload, {offering.configuration for offering in offered}, keep)
-    return rank(workload, offered, verdicts, limit, timezone.now())
+    ranked = rank(workload, offered, verdicts, limit, now)
+    return _with_unseen(ranked, len(everything) - len(offered))
+
+
+def _with_unseen(ranked: Shortlist, count: int) -> Shortlist:
+    hidden = {**ranked.hidden, UNSEEN: count} if count else ranked.hidden
+    return replace(ranked, total=ranked.total + count, hidden=hidden)
 
 
 def name_configurations(listings: QuerySet[Listing]) -> int:

@@ -15,6 +15,12 @@ def sync_source(source_id: int) -> None:
     sync.sync_source(source_id)
 
 
+@app.task(name="visit_source")
+def visit_source(source_id: int) -> None:
+    """From the schedule: once in each slot, however often it is asked for."""
+    sync.sync_source(source_id, scheduled=True)
+
+
 @app.task(name="reparse_source")
 def reparse_source(source_id: int) -> None:
     sync.reparse(source_id)

@@ -76,8 +76,12 @@ def slot_of(source: Source, now: datetime) -> datetime:
 
 
 def _is_due(source: Source, slot: datetime, now: datetime) -> bool:
-    """No run of this slot yet, and none so lately that only an edited interval makes it due."""
-    ended = source.runs.filter(slot__isnull=False).exclude(outcome=Outcome.ABANDONED)
+    """No run of this slot ended yet, and none so lately that only an edited interval makes it due.
+
+    One that still says running is dead: the caller has looked at its lease.
+    """
+    dead = (Outcome.ABANDONED, Outcome.RUNNING)
+    ended = source.runs.filter(slot__isnull=False).exclude(outcome__in=dead)
     recent = now - timedelta(minutes=source.interval_minutes) / 2
     return not ended.filter(Q(slot=slot) | Q(started_at__gt=recent, started_at__lte=now)).exists()
 

@@ -29,13 +29,12 @@ Amount = tuple[Decimal | None, str]
 
 
 def terms_of(prices: Iterable[Price]) -> frozenset[Terms]:
-    """Of the on-demand prices that say all three. What is unknown cannot change."""
-    found = {
-        (price.unit, price.basis, price.currency)
+    """Of the on-demand prices. What is not said is ""."""
+    return frozenset(
+        (price.unit, "" if price.basis == Basis.UNKNOWN else price.basis, price.currency)
         for price in prices
         if price.purchase == Purchase.ON_DEMAND
-    }
-    return frozenset(terms for terms in found if terms[1] != Basis.UNKNOWN and terms[2])
+    )
 
 
 def standing_terms(source: Source) -> dict[int, frozenset[Terms]]:
@@ -92,9 +91,14 @@ def _changed_terms(
     if listing.gpu_count == 1:
         # The machine is its one GPU, so the two bases mean the same.
         before, now = _of_one_gpu(before), _of_one_gpu(now)
-    if not before or not now or before & now:
+    if not before or not now or any(_agree(one, other) for one in before for other in now):
         return None
     return finding(Code.PRICE_TERMS_CHANGED, before=_words(before), now=_words(now))
+
+
+def _agree(one: Terms, other: Terms) -> bool:
+    """What one of them leaves open is no change."""
+    return all(a == b or not a or not b for a, b in zip(one, other, strict=True))
 
 
 def _of_one_gpu(terms: frozenset[Terms]) -> frozenset[Terms]:
@@ -102,7 +106,10 @@ def _of_one_gpu(terms: frozenset[Terms]) -> frozenset[Terms]:
 
 
 def _words(terms: frozenset[Terms]) -> str:
-    told = (f"{currency} per {basis} and {unit}" for unit, basis, currency in sorted(terms))
+    told = (
+        f"{currency or 'no currency'} per {basis or 'machine or GPU'} and {unit}"
+        for unit, basis, currency in sorted(terms)
+    )
     return " or ".join(told)
 
 

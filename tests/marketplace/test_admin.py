@@ -248,10 +248,10 @@ def test_a_new_source_is_scheduled_and_visited_at_once(desk: Client, source: Sou
     made = Source.objects.get(key="new")
     assert Outbox.objects.get().arguments == [made.pk]
     task = apps.get_model("django_celery_beat", "PeriodicTask").objects.get(description="new")
-    assert (task.task, json.loads(task.args), task.enabled) == ("sync_source", [made.pk], True)
+    assert (task.task, json.loads(task.args), task.enabled) == ("visit_source", [made.pk], True)
     desk.post(address(Source, "change", made.pk), source_form(enabled="", interval_minutes=90))
     task.refresh_from_db()
-    assert (task.enabled, task.interval.every) == (False, 90)
+    assert (task.enabled, task.interval.every) == (False, 900)
     desk.post(address(Source, "delete", made.pk), {"post": "yes"})
     assert not type(task).objects.filter(pk=task.pk).exists()
 

@@ -83,6 +83,7 @@ def test_a_second_sync_of_the_same_page_moves_ages_and_nothing_else(source: Sour
     assert set(Listing.objects.values_list("last_seen", flat=True)) == {LATER}
 
 
+@pytest.mark.fault("F01")
 def test_a_page_that_did_not_change_is_asked_for_and_not_sent(source: Source, site: Site) -> None:
     site.answers["/list"] = unless_known('"v1"', THREE)
     synced(source)
@@ -94,6 +95,7 @@ def test_a_page_that_did_not_change_is_asked_for_and_not_sent(source: Source, si
     assert set(Listing.objects.values_list("last_seen", flat=True)) == {LATER}
 
 
+@pytest.mark.fault("F02")
 def test_a_page_that_was_held_back_is_never_taken_for_published(source: Source, site: Site) -> None:
     site.answers["/list"] = unless_known('"v1"', THREE)
     synced(source)
@@ -325,6 +327,7 @@ def test_pages_are_read_as_each_names_the_next(source: Source, site: Site) -> No
     assert again.counts["listings"] == 4
 
 
+@pytest.mark.fault("F28")
 def test_a_missing_page_publishes_nothing(source: Source, site: Site) -> None:
     synced(source)
     serve(site, THREE.replace("20.00", "5.00") + "next /list?page=2")
@@ -432,6 +435,7 @@ def test_a_lease_that_ran_out_is_taken_over(source: Source) -> None:
     assert (dead.outcome, dead.fence) == ("abandoned", 1)
 
 
+@pytest.mark.fault("F49")
 def test_a_late_run_may_not_publish(
     source: Source, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -448,6 +452,7 @@ def test_a_late_run_may_not_publish(
     assert Price.objects.count() == 3
 
 
+@pytest.mark.fault("F38")
 def test_a_failure_inside_the_commit_leaves_the_state_before(
     source: Source, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,6 +469,7 @@ def test_a_failure_inside_the_commit_leaves_the_state_before(
     assert everything_but_ages()[0] == before
 
 
+@pytest.mark.fault("F46")
 @pytest.mark.django_db(transaction=True)
 def test_of_two_syncs_at_once_one_publishes(source: Source) -> None:
     runs: list[SyncRun | None] = []

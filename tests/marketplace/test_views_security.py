@@ -47,6 +47,8 @@ def test_only_routes_of_this_list_are_public() -> None:
         "quarantine",
         "healthz",
         "readyz",
+        "status_json",
+        "metrics",
     }
 
 
