@@ -31,14 +31,12 @@ class Observation:
 class Series:
     """One way to buy. `path` holds horizontal and vertical steps; a gap is where it had no price.
 
-    `tone` counts from 1; the label beside its end is what tells it.
+    `tone` counts from 1 and stands for a colour and a dash.
     """
 
     name: str
     path: str
     tone: int
-    label_x: float
-    label_y: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ def price_history(observed: Iterable[Observation], now: datetime) -> PriceHistor
         for tone, name in enumerate(names[:MOST_SERIES], 1)
     ]
     return PriceHistory(
-        series=_apart(lines),
+        series=tuple(lines),
         ticks=tuple(Tick(scale.y(part), _amount(part)) for part in _parts(scale.most)),
         first=f"{scale.start:%Y-%m-%d}",
         last=f"{now:%Y-%m-%d}",
@@ -131,17 +129,7 @@ def _series(name: str, held: Sequence[Observation], tone: int, scale: _Scale) ->
         steps.append(f"{'L' if joins else 'M'}{x:.1f} {y:.1f}")
         end = WIDTH - RIGHT if one.until is None else scale.x(one.until)
         steps.append(f"H{end:.1f}")
-    return Series(name, "".join(steps), tone, (end or LEFT) - 4, scale.y(held[-1].amount) - 5)
-
-
-def _apart(lines: Sequence[Series]) -> tuple[Series, ...]:
-    """Labels that would lie on one another move down, the highest first."""
-    placed: list[Series] = []
-    for line in sorted(lines, key=lambda one: one.label_y):
-        lowest = placed[-1].label_y + 14 if placed else TOP
-        y = max(line.label_y, lowest)
-        placed.append(Series(line.name, line.path, line.tone, line.label_x, y))
-    return tuple(placed)
+    return Series(name, "".join(steps), tone)
 
 
 def _parts(most: Decimal) -> tuple[Decimal, ...]:

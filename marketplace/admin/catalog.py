@@ -85,17 +85,16 @@ class SourceAdmin(SimpleHistoryAdmin):
     formfield_overrides = HTTPS_ASSUMED
     list_display = (
         "key",
-        "provider",
-        "kind",
-        "adapter",
         "enabled",
-        "interval_minutes",
-        "robots",
         "last_success_at",
         "next_visit",
         "newest_outcome",
         "moved",
         "first_bad_row",
+        "adapter",
+        "provider",
+        "interval_minutes",
+        "robots",
     )
     list_filter = ("enabled", "kind", "adapter", "robots", "bundled", "provider")
     search_fields = ("key", "provider__name", "url")

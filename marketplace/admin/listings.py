@@ -47,7 +47,7 @@ class CorrectionsForm(forms.ModelForm):
         super().__init__(*arguments, **keywords)
         if "corrections" in self.fields:
             self.fields["corrections"].help_text = (
-                'Such as {"link": "nvlink", "vcpus": {"value": 96, "source": "mail of 3 May"}}. '
+                'Such as {"link": "nvlink", "vcpus": {"value": 96, "why": "mail of 3 May"}}. '
                 "null: the catalog's value is not believed. No sync changes these. Attributes: "
                 + ", ".join(sorted(correctable()))
             )
