@@ -13,6 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from pytest_django import Settings
 
 from marketplace import outbox, readers, sync, tasks
 from marketplace.catalog.failures import Refused
@@ -26,7 +27,9 @@ from marketplace.models import (
     Source,
     SyncRun,
 )
+from tests.marketplace.site import Site, page
 
+RUNPOD = Path(__file__).parents[1] / "samples" / "interfaces" / "runpod.json"
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 PAGE = """<html><body><h1>Machines</h1>
@@ -199,6 +202,22 @@ def test_a_key_goes_into_the_request_and_into_no_text(
     asking = readers.asking_of(interface("lambda"))
     assert asking.headers == {"Authorization": "Bearer very-secret"}
     assert "very-secret" not in repr(asking)
+
+
+def test_an_interface_is_asked_with_its_method_body_and_key_and_robots_without(
+    db: None, site: Site, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINKPROOF_RUNPOD_KEY", "very-secret")
+    settings.EMBEDDED, settings.SAMPLE_SERVER_ADDRESS = True, site.loopback
+    site.answers["/graphql"] = page(RUNPOD.read_bytes(), "application/json")
+    source = interface("runpod")
+    Source.objects.filter(pk=source.pk).update(url=f"{site.url}/graphql", bundled=True)
+    run = sync.sync_source(source.pk)
+    assert run is not None
+    assert (run.outcome, run.counts["new"]) == ("published", 7)
+    assert b"gpuTypes" in site.bodies_seen[0]
+    robots, asked = site.headers_seen[:2]
+    assert (robots.get("authorization"), asked["authorization"]) == (None, "Bearer very-secret")
 
 
 def test_a_source_without_its_key_cannot_be_switched_on(
