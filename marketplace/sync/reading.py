@@ -38,6 +38,12 @@ class ReadingLimits:
     memory_bytes: int = 384 * 2**20
 
 
+LEAST = ReadingLimits()
+MOST_MEMORY = 2**30
+MOST_SECONDS = 100.0
+"""Together with the visit before it, less than the time limit of a task."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What pages hold, their columns, and why their text is in doubt, if it is."""
@@ -56,10 +62,20 @@ class ReaderBroke(Exception):
 
 
 def read_apart(
-    adapter: Adapter, pages: Sequence[Page], limits: ReadingLimits = ReadingLimits()
+    adapter: Adapter, pages: Sequence[Page], limits: ReadingLimits | None = None
 ) -> Reading:
     """Everything on the pages, read in a child. Raises as `apart` and the reader do."""
-    return apart(lambda: read(adapter, pages), limits)
+    size = sum(len(page.body) for page in pages)
+    return apart(lambda: read(adapter, pages), limits or limits_for(size))
+
+
+def limits_for(body_bytes: int) -> ReadingLimits:
+    """A long feed needs longer: a second and 32 MiB more for each half megabyte of it."""
+    halves = body_bytes // 500_000
+    memory = min(LEAST.memory_bytes + halves * 32 * 2**20, MOST_MEMORY)
+    return ReadingLimits(
+        LEAST.cpu_seconds + halves, min(LEAST.seconds + 10 * halves, MOST_SECONDS), memory
+    )
 
 
 def read(adapter: Adapter, pages: Sequence[Page]) -> Reading:
@@ -70,7 +86,7 @@ def read(adapter: Adapter, pages: Sequence[Page]) -> Reading:
     return Reading(adapter.read(pages), columns_of(pages), next(filter(None, doubts), ""))
 
 
-def apart(work: Callable[[], T], limits: ReadingLimits = ReadingLimits()) -> T:
+def apart(work: Callable[[], T], limits: ReadingLimits = LEAST) -> T:
     """What `work` returns, worked out in a child.
 
     Raises ReaderDied where the child ended first, ReaderBroke for an exception that nobody

@@ -272,6 +272,12 @@ def test_a_reader_that_spins_is_ended_by_its_processor_time() -> None:
     assert time.process_time() - started < 0.5
 
 
+def test_only_a_long_feed_is_given_longer_than_ten_seconds() -> None:
+    assert reading.limits_for(499_999) == ReadingLimits()
+    assert reading.limits_for(6_000_000).cpu_seconds == 22
+    assert reading.limits_for(10**12).memory_bytes == 2**30
+
+
 @fault("F42")
 def test_a_reader_that_sleeps_is_ended_by_the_clock() -> None:
     with pytest.raises(ReaderDied, match=r"more than 0\.3 s"):
