@@ -51,8 +51,12 @@ class Code(Enum):
     VALUE_OUT_OF_RANGE = "value_out_of_range"
     DUPLICATE_KEY = "duplicate_key"
     ROW_UNREADABLE = "row_unreadable"
+    PRICE_JUMPED = "price_jumped"
+    PRICE_TERMS_CHANGED = "price_terms_changed"
+    PRICE_OUTLYING = "price_outlying"
     # --- a page or a feed
     LAYOUT_CHANGED = "layout_changed"
+    STRUCTURE_CHANGED = "structure_changed"
     CHALLENGE_PAGE = "challenge_page"
     PAGE_TRUNCATED = "page_truncated"
     COUNT_MISMATCH = "count_mismatch"
@@ -171,6 +175,22 @@ MEANINGS: Mapping[Code, Meaning] = {
     Code.VALUE_OUT_OF_RANGE: _block("{field} = {value} is outside {expected}."),
     Code.DUPLICATE_KEY: _block("The key {key} stands {times} times in one file."),
     Code.ROW_UNREADABLE: _block("{field}: read {value}, expected {expected}."),
+    Code.STRUCTURE_CHANGED: _warn(
+        "The source no longer looks as its profile says: {words}.",
+        "Look at the preview in the admin, then mend the profile or accept the pages.",
+    ),
+    Code.PRICE_JUMPED: _block(
+        "The price for an hour was {before} and is now {now}.",
+        "Compare with the provider's page, then accept or reject the run.",
+    ),
+    Code.PRICE_TERMS_CHANGED: _block(
+        "The price was {before} and is now {now}.",
+        "Compare with the provider's page, then accept or reject the run.",
+    ),
+    Code.PRICE_OUTLYING: _block(
+        "{now} per GPU and hour is far from {middle}, the middle price of {gpu_model} elsewhere.",
+        "Compare with the provider's page, then accept or reject the run.",
+    ),
     Code.LAYOUT_CHANGED: _block(
         "Listings were expected on the page and none was found.",
         "Check the source's profile against the stored page.",

@@ -1,8 +1,9 @@
 """A curator's values for a listing: checked when they are entered, and never touched by a sync.
 
-Stored in `Listing.corrections` as {attribute: {"value", "grade", "source", "as_of"}}. A value of
-null says that the catalog's value is not believed. The grade is always "declared": a measured
-value comes with its evidence.
+Stored in `Listing.corrections` as {attribute: {"value", "grade", "source", "as_of"}}, with "why"
+and "until" where they were given: after that day the catalog's value counts again. A value of null
+says that the catalog's value is not believed. The grade is always "declared": a measured value
+comes with its evidence.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from evaluator.facts import Grade
 from evaluator.machine import Machine
 from marketplace import machines
 
-PARTS = ("value", "grade", "source", "as_of")
+PARTS = ("value", "grade", "source", "as_of", "why", "until")
+LONGEST_WHY = 300
 FROM_LISTING: Mapping[str, type] = {"gpu_count": int, "vram_bytes_per_gpu": int}
 """Columns that reach the evaluator in another shape than they are stored."""
 
@@ -65,10 +67,18 @@ def _mistakes(name: str, given: Any) -> Iterator[str]:
         yield f"{name}: read {parts['value']!r}, expected {_expected(kind)}."
     if parts.get("grade", Grade.DECLARED.word) != Grade.DECLARED.word:
         yield f"{name}: read the grade {parts['grade']!r}, expected declared."
+    if not _is_why(parts.get("why", "")):
+        yield f"{name}: why: read {parts['why']!r:.80}, expected a text."
+    if parts.get("until") and not machines.day_of(parts["until"]):
+        yield f"{name}: until: read {parts['until']!r:.80}, expected a day such as 2027-01-31."
 
 
 def _parts(given: Any) -> dict[str, Any]:
     return given if isinstance(given, dict) else {"value": given}
+
+
+def _is_why(given: Any) -> bool:
+    return isinstance(given, str) and len(given) <= LONGEST_WHY and (given or "x").isprintable()
 
 
 def _is_value(value: Any, kind: type) -> bool:
@@ -92,11 +102,13 @@ def _expected(kind: type) -> str:
 
 def _stored(given: Any, who: str, now: datetime) -> dict[str, Any]:
     parts = _parts(given)
+    said = {name: str(parts[name]) for name in ("why", "until") if parts.get(name)}
     return {
         "value": parts["value"],
         "grade": Grade.DECLARED.word,
         "source": str(parts.get("source") or who),
         "as_of": str(parts.get("as_of") or now.isoformat()),
+        **said,
     }
 
 

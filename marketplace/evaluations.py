@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 from django.db.models import Min, Q, QuerySet
@@ -34,9 +35,11 @@ from marketplace.listings import current, offerings, own_facts
 from marketplace.machines import configuration_of, is_own, machine_of, own_machines
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
+from marketplace.standings import unseen_since
 
 OLD = timedelta(days=7)
 """How long verdicts of another version stay, in case that version is still running somewhere."""
+UNSEEN = f"their source has not been seen for {settings.HIDDEN_HOURS} hours"
 CHUNK = 50
 """Configurations judged and stored at once: what a cancelled or killed job may lose."""
 
@@ -62,13 +65,15 @@ def shortlist_for(
         name_configurations(wanted)
     else:
         wanted = wanted.exclude(configuration="")
-    own = _own(wanted, viewer)
-    offered = [_with_own(offering, own) for offering in offerings(wanted)]
+    now, own = timezone.now(), _own(wanted, viewer)
+    everything = [_with_own(offering, own) for offering in offerings(wanted)]
+    offered = [one for one in everything if one.seen_at is None or one.seen_at > unseen_since(now)]
     private = {machine.fingerprint(): machine for machine, _ in own.values()}
     shared = {offering.configuration for offering in offered} - private.keys()
     verdicts = _verdicts(workload, shared, keep) | _judge_own(workload, private)
-    found = rank(workload, offered, verdicts, limit, timezone.now())
-    return with_outlooks(found, workload, _machines_of(found) | private)
+    found = rank(workload, offered, verdicts, limit, now)
+    timed = with_outlooks(found, workload, _machines_of(found) | private)
+    return _with_unseen(timed, len(everything) - len(offered))
 
 
 def _machines_of(found: Shortlist) -> dict[str, Machine]:
@@ -110,6 +115,11 @@ def _with_own(offering: Offering, own: Own) -> Offering:
 def _judge_own(workload: Workload, machines: Mapping[str, Machine]) -> dict[str, MachineVerdict]:
     book = Workbook(workload)
     return {key: judge_briefly(book, machine) for key, machine in machines.items()}
+
+
+def _with_unseen(ranked: Shortlist, count: int) -> Shortlist:
+    hidden = {**ranked.hidden, UNSEEN: count} if count else ranked.hidden
+    return replace(ranked, total=ranked.total + count, hidden=hidden)
 
 
 def name_configurations(listings: QuerySet[Listing]) -> int:

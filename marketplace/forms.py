@@ -71,6 +71,7 @@ class ListingFilter(FilterSet):  # type: ignore[misc]
         empty_label="hidden",
     )
     source = CharFilter(field_name="source__key", max_length=80, widget=forms.HiddenInput)
+    configuration = CharFilter(label="Same hardware", max_length=32, widget=forms.HiddenInput)
 
     class Meta:
         model = Listing

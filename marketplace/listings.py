@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 
 from evaluator.candidates import Offering
 from evaluator.findings import recall
@@ -42,6 +42,23 @@ def offerings(listings: QuerySet[Listing]) -> list[Offering]:
     quotes = _quotes(listings)
     rows = listings.order_by().values_list(*OFFERING_COLUMNS)
     return [_offering(dict(zip(OFFERING_COLUMNS, row, strict=True)), quotes) for row in rows]
+
+
+def same_hardware(rows: Iterable[Listing]) -> dict[int, int]:
+    """How many current listings, its own included, describe the hardware of each: by key.
+
+    Resellers list one machine under many names. They are told, never merged: price, place and
+    terms differ. A row that leaves the host open is not said to be like another.
+    """
+    known = {row.pk: row.configuration for row in rows if _is_described(row)}
+    current_rows = Listing.objects.filter(gone_at=None, configuration__in=set(known.values()))
+    described = current_rows.exclude(Q(vcpus=None) | Q(ram_bytes=None) | Q(gpu_model=None))
+    counts = dict(described.order_by().values_list("configuration").annotate(times=Count("pk")))
+    return {key: counts.get(configuration, 0) for key, configuration in known.items()}
+
+
+def _is_described(row: Listing) -> bool:
+    return bool(row.configuration and row.gpu_model and row.vcpus and row.ram_bytes)
 
 
 OFFERING_COLUMNS = (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import QuerySet
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
+from django.utils.dateparse import parse_date, parse_datetime
 
 from evaluator.connections import Topology, from_plain, merge
 from evaluator.facts import UNKNOWN, Fact, Grade, RanBy, declared, strongest
@@ -112,6 +112,26 @@ def is_own(rented: RentedMachine) -> bool:
     return rented.evidence.filter(uploaded_by=rented.opened_by_id, **pending).exists()
 
 
+def lock_of(listing: Listing, column: str) -> Mapping[str, Any] | None:
+    """A curator's word on a column while it holds: until the end of its last day, where it has one.
+
+    What it says is {"value", "source", ...}; see marketplace.corrections.
+    """
+    lock: Mapping[str, Any] | None = listing.corrections.get(column) or None
+    if lock is None:
+        return None
+    last = day_of(lock.get("until"))
+    return None if last and timezone.now().date() > last else lock
+
+
+def day_of(text: Any) -> date | None:
+    """A day such as 2027-01-31; None for anything else."""
+    try:
+        return parse_date(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
 class _Held:
     """The facts of one listing: what its catalog declares, and what outweighs that."""
 
@@ -125,7 +145,7 @@ class _Held:
 
     def declared(self, column: str) -> Fact[Any]:
         """A curator's correction of a column, else the catalog's value."""
-        correction = self.listing.corrections.get(column)
+        correction = lock_of(self.listing, column)
         if correction:
             return _corrected(column, correction)
         value = getattr(self.listing, column, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 
 from django.db import transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
@@ -12,21 +11,27 @@ from marketplace.models import Source
 
 OUTBOX_SECONDS = 3
 
+KNOCKS = 6
+"""Times that a source is knocked at in each of its intervals. The first one in a slot visits it,
+the others find the slot taken: so a slot whose worker died is done again within its interval, and
+after a standstill each source catches up once."""
+
 
 def keep_in_step(source: Source) -> PeriodicTask:
     """Make or mend the periodic task of one source; one that is off is kept, disabled."""
+    seconds = max(30, source.interval_minutes * 60 // KNOCKS)
     every, _ = IntervalSchedule.objects.get_or_create(
-        every=source.interval_minutes, period=IntervalSchedule.MINUTES
+        every=seconds, period=IntervalSchedule.SECONDS
     )
     return _put(
         _name(source.pk),
-        task="sync_source",
+        task="visit_source",
         description=source.key,
         interval=every,
         args=json.dumps([source.pk]),
         enabled=source.enabled and bool(source.url),
-        # A visit that waited longer than its slot would only double the next one.
-        expire_seconds=int(timedelta(minutes=source.interval_minutes).total_seconds()),
+        # The next knock does what a late one would have done.
+        expire_seconds=seconds,
     )
 
 

@@ -160,6 +160,14 @@ SAMPLE_SERVER_ADDRESS = (
     urlsplit(SAMPLE_SERVER_URL).port or 80,
 )
 
+HOST_PAUSE_SECONDS = environment.whole("LINKPROOF_HOST_PAUSE_SECONDS", 2, least=1, most=3600)
+"""Between two requests to one site, over all workers."""
+
+FRESH_HOURS = environment.whole("LINKPROOF_FRESH_HOURS", 2, least=1, most=24 * 90)
+AGEING_HOURS = environment.whole("LINKPROOF_AGEING_HOURS", 12, least=1, most=24 * 90)
+HIDDEN_HOURS = environment.whole("LINKPROOF_HIDDEN_HOURS", 24, least=1, most=24 * 90)
+"""Ages of a source's last success: fresh, ageing, stale, then hidden from the ranking."""
+
 LOG_LEVEL = environment.choice("LOG_LEVEL", "WARNING", ("DEBUG", "INFO", "WARNING", "ERROR"))
 LOGGING = logs.logging_config(LOG_LEVEL)
 logs.configure_structlog()

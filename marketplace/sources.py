@@ -46,6 +46,7 @@ def _columns(definition: SourceDefinition) -> dict[str, object]:
         "interval_minutes": definition.interval_minutes,
         "bundled": definition.bundled,
         "enabled": definition.enabled,
+        "profile": dict(definition.profile),
     }
 
 

@@ -7,16 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import Count, F
 
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
 from marketplace.models.catalog import Outcome
+from marketplace.readers import missing_key
 
-STALE_AFTER_INTERVALS = 2
-"""One missed visit is a delay; two are a source whose figures may no longer hold."""
-
-STATES = ("fresh", "stale", "held", "failed", "never", "off")
-IN_TROUBLE = ("stale", "held", "failed", "never")
+STATES = ("fresh", "ageing", "stale", "hidden", "held", "failed", "never", "off")
+IN_TROUBLE = ("stale", "hidden", "held", "failed", "never")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,11 @@ class Standing:
     next_due: datetime | None
 
     @property
+    def missing_key(self) -> str:
+        """The environment variable without which the source stays off."""
+        return missing_key(self.source.adapter)
+
+    @property
     def in_use(self) -> bool:
         """Switched on, or read at least once: its listings may be among those that are ranked."""
         return self.source.enabled or self.run is not None
@@ -54,8 +58,11 @@ def newest_runs() -> dict[int, SyncRun]:
 
 
 def state_of(source: Source, run: SyncRun | None, now: datetime) -> str:
-    """One of STATES. A failure is said even while the last good listings are young."""
-    if not source.enabled:
+    """One of STATES. A failure is said even while the last good listings are young.
+
+    A source whose interface needs a key stays off until the key is set.
+    """
+    if not source.enabled or missing_key(source.adapter):
         return "off"
     if run and run.outcome in (Outcome.FAILED, Outcome.ABANDONED):
         return "failed"
@@ -63,11 +70,23 @@ def state_of(source: Source, run: SyncRun | None, now: datetime) -> str:
         return "held"
     if source.last_success_at is None:
         return "never"
-    return "stale" if now - source.last_success_at > _patience(source) else "fresh"
+    return band_of(now - source.last_success_at)
 
 
-def _patience(source: Source) -> timedelta:
-    return STALE_AFTER_INTERVALS * timedelta(minutes=source.interval_minutes)
+def band_of(age: timedelta) -> str:
+    """fresh, ageing, stale, or hidden: too old to be ranked. Limits stand in the settings."""
+    limits = (
+        (settings.FRESH_HOURS, "fresh"),
+        (settings.AGEING_HOURS, "ageing"),
+        (settings.HIDDEN_HOURS, "stale"),
+    )
+    bands = (band for hours, band in limits if age < timedelta(hours=hours))
+    return next(bands, "hidden")
+
+
+def unseen_since(now: datetime) -> datetime:
+    """A listing that was last seen before this is not ranked."""
+    return now - timedelta(hours=settings.HIDDEN_HOURS)
 
 
 def strip(now: datetime) -> Strip:

@@ -15,14 +15,25 @@ def sync_source(source_id: int) -> None:
     sync.sync_source(source_id)
 
 
+@app.task(name="visit_source")
+def visit_source(source_id: int) -> None:
+    """From the schedule: once in each slot, however often it is asked for."""
+    sync.sync_source(source_id, scheduled=True)
+
+
 @app.task(name="reparse_source")
 def reparse_source(source_id: int) -> None:
     sync.reparse(source_id)
 
 
-@app.task(name="accept_losses")
-def accept_losses(source_id: int) -> None:
-    sync.reparse(source_id, accept_losses=True)
+@app.task(name="accept_held")
+def accept_held(source_id: int) -> None:
+    sync.reparse(source_id, accept=True)
+
+
+@app.task(name="reject_held")
+def reject_held(source_id: int) -> None:
+    sync.reject(source_id)
 
 
 @app.task(name="evaluate_workload")

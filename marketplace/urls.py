@@ -4,7 +4,16 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path, re_path
 
-from marketplace.views import accuracy, evidence, health, listing, listings, shortlist, status
+from marketplace.views import (
+    accuracy,
+    evidence,
+    health,
+    listing,
+    listings,
+    metrics,
+    shortlist,
+    status,
+)
 
 urlpatterns = [
     path("", shortlist.shortlist, name="shortlist"),
@@ -21,6 +30,8 @@ urlpatterns = [
     re_path(r"^status/?$", status.status, name="status"),
     path("status/runs/<int:run_id>/", status.quarantine, name="quarantine"),
     re_path(r"^accuracy/?$", accuracy.accuracy, name="accuracy"),
+    path("api/v1/status", metrics.status_json, name="status_json"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),

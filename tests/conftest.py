@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +31,32 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail("; ".join(lacking), pytrace=False)
     if lacking:
         pytest.skip("; ".join(lacking))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Only the trials of some faults, when `manage.py fault_board --only` asks for them."""
+    only = set(os.environ.get("LINKPROOF_TRIALS_ONLY", "").split(",")) - {""}
+    if only:
+        items[:] = [item for item in items if only & set(faults_of(item))]
+
+
+def faults_of(item: pytest.Item) -> list[str]:
+    return [number for mark in item.iter_markers("fault") for number in mark.args]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """One line for each trial of a fault, in the file that `manage.py fault_board` names."""
+    report = yield
+    log = os.environ.get("LINKPROOF_TRIALS")
+    ended = report.when == "call" or report.outcome != "passed"
+    if log and ended and (faults := faults_of(item)):
+        trial = {"name": item.nodeid, "outcome": report.outcome, "faults": faults}
+        with Path(log).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(trial) + "\n")
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
+from marketplace.models import QuarantinedRow
+
 
 class KeptAdmin(admin.ModelAdmin):
     """Rows that are history: shown, searched, and changed by nobody."""
@@ -27,3 +29,15 @@ def as_text(body: bytes, limit: int = 20_000) -> str:
         bytes(body[:limit]).decode("utf-8", "replace").replace("\x00", "\N{REPLACEMENT CHARACTER}")
     )
     return shown if len(body) <= limit else f"{shown}\n… {len(body) - limit} more bytes"
+
+
+AROUND = 400
+"""Characters before and after a row in the page that it was read from."""
+
+
+def snippet_of(body: bytes, row: QuarantinedRow) -> str:
+    """The part of a stored body in which a row stands, as text; "" where none of its words do."""
+    text = body.decode("utf-8", "replace").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    words = [row.sku, *(row.words.get(name, "") for name in ("title", "gpu", "price"))]
+    at = next((place for one in words if one and (place := text.find(one)) >= 0), -1)
+    return text[max(0, at - AROUND) : at + AROUND] if at >= 0 else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,14 +12,21 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
+from django.urls import path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import mark_safe
 from simple_history.admin import SimpleHistoryAdmin
 
+from evaluator.findings import Finding
 from marketplace import outbox, schedule
-from marketplace.admin.bases import KeptAdmin, as_text
+from marketplace.admin.bases import KeptAdmin, as_text, snippet_of
+from marketplace.admin.imports import import_page
+from marketplace.admin.profiles import checked_profile, profile_page
 from marketplace.catalog.failures import Refused
 from marketplace.catalog.fetch import Permit, checked_url
 from marketplace.catalog.registry import ADAPTERS
-from marketplace.models import Provider, QuarantinedRow, Snapshot, Source, SyncRun
+from marketplace.models import Host, Provider, QuarantinedRow, Snapshot, Source, SyncRun
+from marketplace.readers import missing_key
 
 # An address typed without a scheme means https, as it will in Django 6.
 HTTPS_ASSUMED: dict[Any, Any] = {models.URLField: {"assume_scheme": "https"}}
@@ -50,6 +58,16 @@ class ProviderAdmin(SimpleHistoryAdmin):
 class SourceForm(forms.ModelForm):
     adapter = forms.ChoiceField(choices=lambda: [(name, name) for name in ADAPTERS])
 
+    def clean_profile(self) -> dict[str, Any]:
+        return checked_profile(self.cleaned_data["profile"])
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        variable = missing_key(given.get("adapter") or "")
+        if given.get("enabled") and variable:
+            self.add_error("enabled", f"{variable} is not set: without a key it stays off.")
+        return given
+
     def clean_url(self) -> str:
         """The same gate as at the socket, so that a mistake shows before the first visit."""
         url: str = self.cleaned_data["url"]
@@ -67,14 +85,16 @@ class SourceAdmin(SimpleHistoryAdmin):
     formfield_overrides = HTTPS_ASSUMED
     list_display = (
         "key",
-        "provider",
-        "kind",
-        "adapter",
         "enabled",
+        "last_success_at",
+        "next_visit",
+        "newest_outcome",
+        "moved",
+        "first_bad_row",
+        "adapter",
+        "provider",
         "interval_minutes",
         "robots",
-        "last_success_at",
-        "newest_outcome",
     )
     list_filter = ("enabled", "kind", "adapter", "robots", "bundled", "provider")
     search_fields = ("key", "provider__name", "url")
@@ -82,16 +102,56 @@ class SourceAdmin(SimpleHistoryAdmin):
     date_hierarchy = "last_success_at"
     autocomplete_fields = ("provider",)
     readonly_fields = ("bundled", "robots", "fence", "last_success_at")
-    actions = ("sync_now", "read_again", "accept_losses")
+    actions = ("sync_now", "read_again", "accept_held", "reject_held")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Source]:
         newest = SyncRun.objects.filter(source=OuterRef("pk")).order_by("-fence")
-        return Source.objects.annotate(outcome_=Subquery(newest.values("outcome")[:1]))
+        bad = QuarantinedRow.objects.filter(
+            run__source=OuterRef("pk"), run__fence=OuterRef("fence")
+        ).order_by("pk")
+        return Source.objects.annotate(
+            outcome_=Subquery(newest.values("outcome")[:1]),
+            counts_=Subquery(newest.values("counts")[:1]),
+            started_=Subquery(newest.values("started_at")[:1]),
+            bad_=Subquery(bad.values("pk")[:1]),
+            bad_sku_=Subquery(bad.values("sku")[:1]),
+            bad_reason_=Subquery(bad.values("reason")[:1]),
+        )
+
+    @admin.display(description="next visit", empty_value="not planned")
+    def next_visit(self, source: Any) -> Any:
+        if not source.enabled or source.started_ is None:
+            return None
+        return source.started_ + timedelta(minutes=source.interval_minutes)
+
+    @admin.display(description="new, changed, gone, held back")
+    def moved(self, source: Any) -> str:
+        counts = source.counts_ or {}
+        held = sum(counts.get("quarantined", {}).values())
+        numbers = [counts.get(name, 0) for name in ("new", "changed", "gone")]
+        return ", ".join(map(str, [*numbers, held]))
+
+    @admin.display(description="first bad row", empty_value="none")
+    def first_bad_row(self, source: Any) -> str | None:
+        if source.bad_ is None:
+            return None
+        address = reverse("admin:marketplace_quarantinedrow_change", args=[source.bad_])
+        said = f"{source.bad_sku_ or 'without an id'}: {source.bad_reason_}"
+        return format_html('<a href="{}">{}</a>', address, said)
 
     @admin.display(description="newest run", ordering="outcome_", empty_value="never")
     def newest_outcome(self, source: Any) -> str | None:
         outcome: str | None = source.outcome_
         return outcome
+
+    def get_urls(self) -> list[Any]:
+        pages = {"profile": profile_page, "import": import_page}
+        view = self.admin_site.admin_view
+        own = [
+            path(f"<int:source_id>/{name}/", view(page), name=f"marketplace_source_{name}")
+            for name, page in pages.items()
+        ]
+        return [*own, *super().get_urls()]
 
     def save_model(self, request: HttpRequest, obj: Source, form: Any, change: bool) -> None:
         """A source that was just switched on is visited at once, not after its first interval."""
@@ -119,10 +179,17 @@ class SourceAdmin(SimpleHistoryAdmin):
         self._leave(request, "reparse_source", queryset)
 
     @admin.action(
-        description="Publish the stored pages though listings are missing", permissions=["change"]
+        description="Accept what was held: publish the stored pages", permissions=["change"]
     )
-    def accept_losses(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
-        self._leave(request, "accept_losses", queryset)
+    def accept_held(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        self._leave(request, "accept_held", queryset)
+
+    @admin.action(
+        description="Reject what was held: these pages are not asked about again",
+        permissions=["change"],
+    )
+    def reject_held(self, request: HttpRequest, queryset: QuerySet[Source]) -> None:
+        self._leave(request, "reject_held", queryset)
 
     def _leave(self, request: HttpRequest, task: str, queryset: QuerySet[Source]) -> None:
         """No request fetches or parses: it leaves a message for a worker."""
@@ -131,6 +198,23 @@ class SourceAdmin(SimpleHistoryAdmin):
                 outbox.enqueue(task, source.pk)
                 self.log_change(request, source, f"Asked for {task}.")
         self.message_user(request, f"{len(queryset)} left for the next free worker.")
+
+
+@admin.register(Host)
+class HostAdmin(KeptAdmin):
+    """Which sites are left alone, and why; a rest ends by itself or by this action."""
+
+    list_display = ("name", "rest_until", "failures", "reason", "next_at")
+    search_fields = ("name", "reason")
+    date_hierarchy = "rest_until"
+    actions = ("end_rest",)
+
+    def has_end_rest_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("marketplace.change_host")
+
+    @admin.action(description="End the rest: the site may be asked again", permissions=["end_rest"])
+    def end_rest(self, request: HttpRequest, queryset: QuerySet[Host]) -> None:
+        queryset.update(rest_until=None, failures=0, reason="")
 
 
 @admin.register(Snapshot)
@@ -173,7 +257,9 @@ class SyncRunAdmin(KeptAdmin):
 
 @admin.register(QuarantinedRow)
 class QuarantinedRowAdmin(KeptAdmin):
-    list_display = ("sku", "region", "zone", "reason", "source", "seen")
+    list_display = ("sku", "region", "zone", "rule", "source", "seen")
+    fields = ("source", "seen", "sku", "region", "zone", "rule", "remedy", "cells", "snippet")
+    actions = ("read_again", "accept_held")
     list_filter = ("reason", "run__source")
     search_fields = ("sku", "region", "run__source__key")
     list_select_related = ("run__source",)
@@ -185,6 +271,45 @@ class QuarantinedRowAdmin(KeptAdmin):
         if "run__id__exact" in request.GET or not request.path.endswith("/quarantinedrow/"):
             return rows
         return rows.filter(run__fence=F("run__source__fence"))
+
+    @admin.display(description="rule that fired", ordering="reason")
+    def rule(self, row: QuarantinedRow) -> str:
+        return f"{row.reason}: {Finding.from_dict(row.finding).sentence}"
+
+    @admin.display(description="what helps")
+    def remedy(self, row: QuarantinedRow) -> str:
+        return Finding.from_dict(row.finding).remedy or "Look at the page, then read it again."
+
+    @admin.display(description="the provider's words")
+    def cells(self, row: QuarantinedRow) -> str:
+        pairs = sorted(row.words.items())
+        return format_html_join(mark_safe("<br>"), "<b>{}</b>: <bdi>{}</bdi>", pairs)
+
+    @admin.display(description="where it stands in the stored page")
+    def snippet(self, row: QuarantinedRow) -> str:
+        bodies = (bytes(one.body) for one in row.run.snapshots.all())
+        found = next(filter(None, (snippet_of(body, row) for body in bodies)), "")
+        return format_html("<pre>{}</pre>", found) if found else "not found as it was read"
+
+    @admin.action(description="Re-parse the sources of these rows", permissions=["desk"])
+    def read_again(self, request: HttpRequest, queryset: QuerySet[QuarantinedRow]) -> None:
+        self._leave(request, "reparse_source", queryset)
+
+    @admin.action(
+        description="Accept: publish the stored pages of these rows' sources", permissions=["desk"]
+    )
+    def accept_held(self, request: HttpRequest, queryset: QuerySet[QuarantinedRow]) -> None:
+        self._leave(request, "accept_held", queryset)
+
+    def has_desk_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("marketplace.change_source")
+
+    def _leave(self, request: HttpRequest, task: str, queryset: QuerySet[QuarantinedRow]) -> None:
+        sources = set(queryset.values_list("run__source", flat=True))
+        with transaction.atomic():
+            for source in sorted(sources):
+                outbox.enqueue(task, source)
+        self.message_user(request, f"{len(sources)} left for the next free worker.")
 
     @admin.display(ordering="run__source__key")
     def source(self, row: QuarantinedRow) -> str:

@@ -72,6 +72,8 @@ class Batch:
     """What a source's pages hold. `left_out` counts rows that are no GPU machines, by reason.
 
     `complete` says whether the pages were proved whole, so that an absent listing is really gone.
+    `hold` is a reason to publish nothing of it until a person looked, `fingerprint` names the
+    structure that was read.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -79,6 +81,8 @@ class Batch:
     left_out: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     complete: bool = True
+    hold: Finding | None = None
+    fingerprint: str = ""
 
 
 class Adapter(Protocol):
@@ -99,4 +103,8 @@ class UnreadablePage(ValueError):
 
     def __init__(self, finding: Finding, detail: str = "") -> None:
         super().__init__(f"{finding.sentence} {detail}".strip())
-        self.finding = finding
+        self.finding, self.detail = finding, detail
+
+    def __reduce__(self) -> tuple[type[UnreadablePage], tuple[Finding, str]]:
+        """It comes out of the child process that read the page."""
+        return UnreadablePage, (self.finding, self.detail)

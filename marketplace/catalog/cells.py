@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import zip_longest
 
 from marketplace.catalog.cards import Card
 from marketplace.catalog.document import Element
@@ -110,7 +111,7 @@ def _without(line: Line, title: str) -> Line:
 def _cells(lines: list[Line]) -> Iterator[Cell]:
     waiting: Line | None = None
     skip = False
-    for line, following in zip(lines, [*lines[1:], None], strict=True):
+    for line, following in zip_longest(lines, lines[1:]):
         if skip:
             skip = False
             continue

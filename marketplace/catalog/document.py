@@ -10,6 +10,7 @@ from typing import Any
 
 from lxml import etree
 
+from marketplace.catalog.microdata import items_of
 from marketplace.catalog.text import strip_unseen
 
 Element = Any
@@ -54,7 +55,8 @@ class Document:
 
     `torn` says that the body breaks off inside a row.
     `hid_text` says that text which no visitor sees was taken out. `next_links` are the (rel, href)
-    of links that carry a relation, the head included. `dates` are those the page gives itself.
+    of links that carry a relation, the head included. `dates` are those the page gives itself,
+    `items` its microdata.
     """
 
     root: Element
@@ -66,6 +68,7 @@ class Document:
     dates: tuple[str, ...] = ()
     text_start: str = ""
     torn: bool = False
+    items: tuple[dict[str, Any], ...] = ()
 
 
 def decode(body: bytes, content_type: str = "") -> Decoded:
@@ -109,7 +112,7 @@ def read_document(body: bytes, content_type: str = "") -> Document:
     root = _parse(decoded.text)
     scripts = tuple(_json_scripts(root))
     relations, dates = tuple(_relations(root)), tuple(_dates(root))
-    whole = _is_whole(decoded.text)
+    whole, items = _is_whole(decoded.text), tuple(items_of(root))
     hid = _prune(root, _hidden_selectors(root))
     return Document(
         root,
@@ -121,6 +124,7 @@ def read_document(body: bytes, content_type: str = "") -> Document:
         dates,
         decoded.text[:20_000],
         torn=not whole and not _ROW_ENDS.search(decoded.text[-200:]),
+        items=items,
     )
 
 

@@ -2,7 +2,10 @@
 
     FetchError
     ├── Refused                an address, redirect or encoding that we do not follow
-    │   └── RobotsDisallow     the site's robots.txt asks us not to
+    │   ├── RobotsDisallow     the site's robots.txt asks us not to
+    │   ├── WrongKind          a body that is no page and no feed, whatever its header says
+    │   ├── Challenged         a page that asks whether we are human
+    │   └── Resting            the site asked to be left alone, or failed too often
     ├── Unreachable            no answer: name, connection, TLS
     │   └── RobotsUnreachable  robots.txt cannot be had, so nothing is asked for
     ├── TooSlow                the whole fetch took longer than its deadline
@@ -28,6 +31,18 @@ class Refused(FetchError):
 
 
 class RobotsDisallow(Refused):
+    pass
+
+
+class WrongKind(Refused):
+    pass
+
+
+class Challenged(Refused):
+    pass
+
+
+class Resting(Refused):
     pass
 
 

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -83,14 +83,30 @@ def _resolve(host: str, port: int, answers: queue.SimpleQueue[list[str] | OSErro
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """How a request is made. Its headers may hold a key, so they are in no text about it."""
+
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = b""
+
+
+PLAINLY = Asking()
+
+
+@dataclass(frozen=True, slots=True)
 class Permit:
-    """Where a fetch may go. `loopback` is the one local (host, port) that a bundled source has."""
+    """Where a fetch may go, and how it asks there.
+
+    `loopback` is the one local (host, port) that a bundled source has.
+    """
 
     allowed_hosts: frozenset[str] = frozenset()
     loopback: tuple[str, int] | None = None
     limits: Limits = Limits()
     agent: str = "LinkproofBot/0.1"
     resolve: Callable[[str, int, float], list[str]] = resolve_name
+    asking: Asking = PLAINLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +120,9 @@ class Validators:
     def headers(self) -> dict[str, str]:
         pairs = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         return {name: value for name, value in pairs.items() if value}
+
+
+NOTHING_KNOWN = Validators()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +141,7 @@ class Fetched:
     delimited: bool
 
 
-def fetch(url: str, permit: Permit, validators: Validators = Validators()) -> Fetched:
+def fetch(url: str, permit: Permit, validators: Validators = NOTHING_KNOWN) -> Fetched:
     """Get one address, following redirects within the permit. Raises a FetchError."""
     deadline = Deadline(permit.limits.seconds)
     asked, here = validators.headers, checked_url(url, permit)
@@ -262,10 +281,15 @@ def _answer(
         "Accept": "text/html, application/json, text/csv;q=0.9, */*;q=0.1",
         "Accept-Encoding": "gzip",
         "Connection": "close",
+        **permit.asking.headers,
         **asked,
     }
+    asking = permit.asking
+    body = asking.body or None
     try:
-        with pool.stream("GET", str(url), headers=list(headers.items())) as response:
+        with pool.stream(
+            asking.method, str(url), headers=list(headers.items()), content=body
+        ) as response:
             yield response
     except httpcore.TimeoutException as error:
         raise TooSlow(f"{shown(url)}: not finished after {permit.limits.seconds:g} s") from error
@@ -273,7 +297,8 @@ def _answer(
         raise Damaged(f"{shown(url)}: the answer is cut short or is not HTTP") from error
     except (httpcore.NetworkError, OSError) as error:
         # The cause is the system's error: a certificate that is wrong says so by its type.
-        raise Unreachable(f"{shown(url)}: {type(error.__cause__ or error).__name__}") from error
+        cause = error.__cause__ or error.__context__ or error
+        raise Unreachable(f"{shown(url)}: {type(cause).__name__}") from error
 
 
 def _next_hop(response: httpcore.Response, here: httpx.URL, permit: Permit) -> httpx.URL:

@@ -12,7 +12,7 @@ from marketplace.catalog.reading import availability, links
 from marketplace.catalog.reading.counts import Count, read_count, read_gpu_total, read_nodes
 from marketplace.catalog.reading.labels import Attribute as A
 from marketplace.catalog.reading.labels import is_per_gpu
-from marketplace.catalog.reading.names import label_of
+from marketplace.catalog.reading.names import NO_ALIASES, Aliases, label_of, label_with
 from marketplace.catalog.reading.numbers import read_integer
 from marketplace.catalog.reading.places import read_place, read_place_field
 from marketplace.catalog.reading.sizes import Size, SizeKind, find_sizes, read_size, read_unit_hint
@@ -41,9 +41,15 @@ class Hardware:
     disagreements: tuple[str, ...] = ()
 
 
-def read_hardware(record: Record) -> Hardware:
-    """Everything but the price. Rows without a GPU name come back with an unread label."""
+def read_hardware(record: Record, aliases: Aliases = NO_ALIASES) -> Hardware:
+    """Everything but the price. Rows without a GPU name come back with an unread label.
+
+    `aliases` are a curator's spellings; they speak only where no known name stands.
+    """
     label, rivals = _label(record)
+    if label.model is None and aliases:
+        named = (label_with(text, aliases) for text in _naming(record))
+        label = next((one for one in named if one.model), label)
     count, contradiction = _count(record, label)
     gpus = count.gpus
     return Hardware(
@@ -87,7 +93,10 @@ def _count(record: Record, label: Label) -> tuple[Count, str]:
     """The count column, else what stands beside the name, else a line such as "8 GPUs"."""
     texts = [text for text in _naming(record) if text]
     named_texts = [text for text in texts if label_of(text).model]
-    beside = [read_count(text) for text in named_texts or texts[:1]]
+    aliased = [read_count(text, label) for text in texts if label.words and label.words in text]
+    beside = (
+        [read_count(text) for text in named_texts] or aliased or list(map(read_count, texts[:1]))
+    )
     named = next((one for one in beside if one.stated), beside[0] if beside else Count())
     column = _count_column(record)
     nodes = max([named.nodes, *_node_cells(record)])

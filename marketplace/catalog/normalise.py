@@ -13,6 +13,7 @@ from marketplace.catalog.offers import NO_CONTEXT, Offers, PriceContext, read_of
 from marketplace.catalog.reading import availability, links
 from marketplace.catalog.reading.counts import Count
 from marketplace.catalog.reading.labels import Attribute as A
+from marketplace.catalog.reading.names import NO_ALIASES, Aliases
 from marketplace.catalog.reading.prices import Rate, Role
 from marketplace.catalog.reading.subjects import is_disguised, speaks_of_gpus
 from marketplace.catalog.records import Record
@@ -34,10 +35,14 @@ class LeftOut:
 Outcome = Entry | Quarantined | LeftOut
 
 
-def normalise(records: Sequence[Record], context: PriceContext = NO_CONTEXT) -> Outcome:
+def normalise(
+    records: Sequence[Record],
+    context: PriceContext = NO_CONTEXT,
+    aliases: Aliases = NO_ALIASES,
+) -> Outcome:
     """One machine from all records of it on a page, the one that visitors see first."""
     primary = records[0]
-    readings = [read_hardware(record) for record in records]
+    readings = [read_hardware(record, aliases) for record in records]
     hardware, conflicts = _merged(readings)
     if hardware.label.model is None and not _is_gpu_machine(records):
         return LeftOut("no GPU named")

@@ -62,7 +62,7 @@ def read_context(notes: Iterable[str]) -> PriceContext:
     for note in notes:
         for sentence in re.split(r"(?<=[.;!])\s", bounded(note)):
             if _SPEAKS_OF_PRICES.search(sentence) and not _SOME_ONLY.search(sentence):
-                context = _joined(context, _read_sentence(sentence))
+                context = joined(context, _read_sentence(sentence))
     return context
 
 
@@ -76,7 +76,8 @@ def _read_sentence(sentence: str) -> PriceContext:
     )
 
 
-def _joined(first: PriceContext, second: PriceContext) -> PriceContext:
+def joined(first: PriceContext, second: PriceContext) -> PriceContext:
+    """What the first says, and of the second only what the first leaves open."""
     return PriceContext(
         first.currency or second.currency,
         first.unit or second.unit,
@@ -93,7 +94,7 @@ def context_of(record: Record, page: PriceContext) -> PriceContext:
         next((one for cell in record.of(A.UNIT) if (one := rates.read_unit(cell.text))), None),
         _first_basis(_field_basis(cell.text) for cell in record.of(A.BASIS, A.UNIT)),
     )
-    return _joined(_joined(fields, read_context(record.notes)), page)
+    return joined(joined(fields, read_context(record.notes)), page)
 
 
 def _first_basis(read: Iterable[Basis]) -> Basis:
@@ -160,6 +161,7 @@ Group = tuple[Purchase, str, TimeUnit | None]
 
 def settle(found: Sequence[Rate], gpu_count: int | None, nodes: int = 1) -> Offers:
     """The prices that the rates make together, or the contradiction that none of them survives."""
+    found = [_of_all_nodes(rate, nodes) for rate in found]
     usable = [rate for rate in found if rate.role is Role.RATE and rate.amount != 0]
     usable = usable or [rate for rate in found if rate.role is Role.DERIVED and rate.amount != 0]
     for rate in usable:
@@ -179,7 +181,7 @@ def settle(found: Sequence[Rate], gpu_count: int | None, nodes: int = 1) -> Offe
         kept, doubt, refusal = _one_price(group, gpu_count)
         if refusal:
             return Offers(refusal=refusal)
-        chosen.append(_with_basis(kept, gpu_count, nodes))
+        chosen.append(_with_basis(kept, gpu_count))
         findings.extend(doubt)
     return _offers(chosen, findings, gpu_count)
 
@@ -227,12 +229,17 @@ def _compare(
     return each, [], finding(Code.CONFLICTING_VALUES, words=words)
 
 
-def _with_basis(rate: Rate, gpu_count: int | None, nodes: int) -> Rate:
-    """One GPU is the machine. A node's rate is not that of a rental of several."""
+def _of_all_nodes(rate: Rate, nodes: int) -> Rate:
+    """A node's rate counts once for each node of the rental; its words stay as printed."""
+    if nodes > 1 and rate.per_node and rate.basis is Basis.MACHINE:
+        return replace(rate, amount=rate.amount * nodes, words=f"{nodes} nodes, each {rate.words}")
+    return rate
+
+
+def _with_basis(rate: Rate, gpu_count: int | None) -> Rate:
+    """One GPU is the machine."""
     if gpu_count == 1 and rate.basis is Basis.UNKNOWN:
         return replace(rate, basis=Basis.MACHINE)
-    if nodes > 1 and rate.per_node and rate.basis is Basis.MACHINE:
-        return replace(rate, basis=Basis.UNKNOWN)
     return rate
 
 

@@ -16,11 +16,13 @@ from marketplace.catalog.dates import read_page_date
 from marketplace.catalog.document import Document, Element, read_document
 from marketplace.catalog.identity import is_safe
 from marketplace.catalog.lines import Line, read_lines
-from marketplace.catalog.offers import NO_CONTEXT, PriceContext, read_context
+from marketplace.catalog.offers import NO_CONTEXT, PriceContext, joined, read_context
 from marketplace.catalog.pagination import next_address
+from marketplace.catalog.profile import NO_PROFILE, Profile
+from marketplace.catalog.profiled import read_rows, relabelled
 from marketplace.catalog.records import Record
 from marketplace.catalog.state import read_state
-from marketplace.catalog.structured import read_structured
+from marketplace.catalog.structured import read_items, read_structured
 from marketplace.catalog.tables import read_tables
 
 _COUNT = re.compile(
@@ -61,13 +63,53 @@ class PageReading:
     dated: date | None = None
 
     @property
+    def records(self) -> tuple[Record, ...]:
+        """Those that a visitor sees, else those for machines only."""
+        return self.visible or self.structured or self.state
+
+    @property
     def holds_something(self) -> bool:
         return bool(self.visible or self.structured or self.state)
 
 
-def read_page(page: Page, number: int = 0) -> PageReading:
+def read_page(page: Page, number: int = 0, profile: Profile = NO_PROFILE) -> PageReading:
     """All records of one body, where they stand, and the page's words about itself."""
     document = read_document(page.body, page.content_type)
+    reading = (
+        _profiled(document, page, number, profile)
+        if profile.rows or profile.path
+        else _unguided(document, page, number)
+    )
+    return _in_terms_of(profile, reading)
+
+
+def _in_terms_of(profile: Profile, reading: PageReading) -> PageReading:
+    """What the page says of its prices outweighs the profile, which speaks where it is silent."""
+    return replace(
+        reading,
+        visible=tuple(relabelled(reading.visible, profile)),
+        structured=tuple(relabelled(reading.structured, profile)),
+        state=tuple(relabelled(reading.state, profile)),
+        context=joined(reading.context, profile.context),
+    )
+
+
+def _profiled(document: Document, page: Page, number: int, profile: Profile) -> PageReading:
+    """Only the rows that the profile names. None of them means that the layout is another one."""
+    records = tuple(_placed(read_rows(document, profile), page, number))
+    torn = records[-1] if records and document.torn else None
+    return PageReading(
+        visible=records[:-1] if torn else records,
+        torn=torn,
+        findings=tuple(_page_findings(document)),
+        following=next_address(document, page),
+        whole=document.whole,
+        challenged=bool(_CHALLENGE.search(document.text_start)),
+        dated=read_page_date(document.dates, ()),
+    )
+
+
+def _unguided(document: Document, page: Page, number: int) -> PageReading:
     tables = list(read_tables(document.root))
     _take_out([table.element for table in tables])
     lines = read_lines([document.root])
@@ -78,13 +120,15 @@ def read_page(page: Page, number: int = 0) -> PageReading:
     outside = list(_outside(lines, roots))
     structured, broken = read_structured(document.scripts)
     state = read_state(document.scripts)
+    # Microdata marks up what is visible: like a script's data it adds to that and lists nothing.
+    items = [] if structured or state.records else read_items(document.items)
     placed = tuple(_placed(visible, page, number))
     torn = placed[-1] if placed and document.torn else None
     return PageReading(
         visible=placed[:-1] if torn else placed,
         torn=torn,
         structured=tuple(_placed(structured, page, number)),
-        state=tuple(_placed(state.records, page, number)),
+        state=tuple(_placed([*state.records, *items], page, number)),
         left_out=state.left_out,
         findings=(*_page_findings(document), *broken, *state.findings),
         context=read_context(line.text for line in outside if len(line.text) <= _NOTE_LENGTH),

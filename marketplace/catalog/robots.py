@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urljoin
 
 from protego import Protego
@@ -10,19 +11,24 @@ from marketplace.catalog.failures import (
     BadStatus,
     Busy,
     FetchError,
+    Resting,
     RobotsDisallow,
     RobotsUnreachable,
 )
-from marketplace.catalog.fetch import Permit, fetch
+from marketplace.catalog.fetch import Fetched, Permit, fetch
+
+Ask = Callable[[str, Permit], Fetched]
 
 
-def heed_robots(url: str, permit: Permit) -> None:
+def heed_robots(url: str, permit: Permit, ask: Ask = fetch) -> None:
     """Return when the page may be asked for. Raises RobotsDisallow or RobotsUnreachable.
 
     A robots.txt that is not there (4xx) allows; one that cannot be had now disallows for now.
     """
     try:
-        rules = fetch(urljoin(url, "/robots.txt"), permit).body.decode("utf-8", "replace")
+        rules = ask(urljoin(url, "/robots.txt"), permit).body.decode("utf-8", "replace")
+    except Resting:
+        raise
     except FetchError as error:
         if _is_absent(error):
             return

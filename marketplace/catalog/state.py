@@ -119,6 +119,11 @@ def _read_items(items: list[dict[str, Any]], context: tuple[Cell, ...], state: S
         state.records.extend(_per_region(record, item))
 
 
+def record_of_object(item: dict[str, Any]) -> Record:
+    """One object as a record, whether or not it looks like a machine: a profile says that it is."""
+    return _record(item, tuple(_flatten(item)), ())
+
+
 def _is_unlisted(cells: tuple[Cell, ...]) -> bool:
     for cell in cells:
         if cell.attribute is Attribute.LISTED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from evaluator.findings import Code, Finding, finding
@@ -39,6 +39,11 @@ def read_structured(scripts: tuple[tuple[str, str], ...]) -> tuple[list[Record],
             if len(records) < MAX_RECORDS:
                 records.append(_record(product))
     return records, findings
+
+
+def read_items(items: Iterable[dict[str, Any]]) -> list[Record]:
+    """Products among the items of a page's microdata."""
+    return [_record(product) for item in items for product in _products(item, 0)][:MAX_RECORDS]
 
 
 def _products(data: Any, depth: int) -> Iterator[dict[str, Any]]:

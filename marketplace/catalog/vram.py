@@ -31,6 +31,9 @@ TOTAL_TOLERANCE = 0.04
 LARGEST_MODIFICATION, SMALLEST_SHARE = 2 * (1 + SAME_SIZE), 1 / 16
 """One card may carry doubled memory or be a slice; beyond that the figure is no card's memory."""
 
+LARGEST_TOTAL = 10**6 * TB
+"""More memory than all GPUs of any rental have; a number of so many digits is no figure."""
+
 UNIT_BYTES = {
     "B": 1, "BYTES": 1, "MB": MB, "MIB": MIB, "G": GB, "GB": GB, "GIB": GIB, "TB": TB, "TIB": TIB,
 }  # fmt: skip
@@ -125,6 +128,13 @@ def resolve(model: str | None, gpu_count: int | None, figures: Sequence[Figure])
     usable = [figure for figure in figures if figure.byte_count > 0 and not _is_host(model, figure)]
     if not usable:
         return _unknown("no figure is stated" if not figures else _words(figures))
+    if any(figure.byte_count > LARGEST_TOTAL for figure in usable):
+        expected = f"at most {LARGEST_TOTAL} bytes"
+        return Resolved(
+            impossible=finding(
+                Code.VALUE_OUT_OF_RANGE, field="vram", value=_words(usable), expected=expected
+            )
+        )
     if not model or not specs_of(model):
         return _resolve_unlisted(gpu_count, usable)
     readings = [list(_readings(model, gpu_count, figure)) for figure in usable]

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("marketplace", "0002_runs_report_their_drift"),
+        ("marketplace", "0004_desk_aliases"),
     ]
 
     operations = [

@@ -10,13 +10,10 @@ from marketplace.models.catalog import (
     Source,
     SyncRun,
 )
+from marketplace.models.curation import GpuAlias
 from marketplace.models.evaluation import Evaluation, Verdict, Workload
-from marketplace.models.evidence import (
-    Evidence,
-    EvidenceReview,
-    Fact,
-    RentedMachine,
-)
+from marketplace.models.evidence import Evidence, EvidenceReview, Fact, RentedMachine
+from marketplace.models.hosts import Host
 from marketplace.models.outbox import Outbox
 
 __all__ = [
@@ -25,6 +22,8 @@ __all__ = [
     "Evidence",
     "EvidenceReview",
     "Fact",
+    "GpuAlias",
+    "Host",
     "Listing",
     "Outbox",
     "Price",

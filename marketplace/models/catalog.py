@@ -107,6 +107,9 @@ class Snapshot(models.Model):
     content_type = models.CharField(max_length=200, blank=True)
     headers = models.JSONField(default=dict)
     fetched_at = models.DateTimeField()
+    attempts = models.PositiveSmallIntegerField(
+        default=0, help_text="Readings begun and not ended: a page that kills its reader."
+    )
 
     class Meta:
         ordering = ["-fetched_at"]
@@ -137,6 +140,15 @@ class SyncRun(models.Model):
     )
     findings = models.JSONField(default=list)
     snapshots = models.ManyToManyField(Snapshot, related_name="runs")
+    slot = models.DateTimeField(
+        null=True, blank=True, help_text="Start of the interval whose scheduled visit this is."
+    )
+    layout = models.JSONField(
+        default=list, help_text="Column heads of the tables or the file, row by row."
+    )
+    rejected_at = models.DateTimeField(
+        null=True, blank=True, help_text="A curator looked at the held pages and refused them."
+    )
 
     class Meta:
         ordering = ["-started_at"]
@@ -147,6 +159,11 @@ class SyncRun(models.Model):
                 fields=["source"],
                 condition=Q(outcome=Outcome.RUNNING.value),
                 name="syncrun_one_running",
+            ),
+            models.UniqueConstraint(
+                fields=["source", "slot"],
+                condition=~Q(outcome=Outcome.ABANDONED.value),
+                name="syncrun_slot_once",
             ),
         ]
 
@@ -169,6 +186,9 @@ class Listing(models.Model):
     zone = models.CharField(max_length=120, blank=True)
     vram_key = models.PositiveIntegerField(
         default=0, help_text="GB per GPU as part of the identity, 0 when unknown."
+    )
+    generation = models.PositiveSmallIntegerField(
+        default=0, help_text="Counts up when the provider gives the same name to other hardware."
     )
 
     title = models.CharField(max_length=300, blank=True)
@@ -211,7 +231,8 @@ class Listing(models.Model):
         ordering = ["provider", "sku", "region", "zone"]
         constraints = [
             models.UniqueConstraint(
-                fields=["source", "sku", "region", "zone", "vram_key"], name="listing_identity"
+                fields=["source", "sku", "region", "zone", "vram_key", "generation"],
+                name="listing_identity",
             ),
             one_of("availability", Availability, "listing_availability_known"),
             positive_or_unknown("gpu_count", "listing_gpu_count_positive"),

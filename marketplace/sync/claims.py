@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from os import getpid
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from marketplace.models import Source, SyncRun
@@ -20,26 +21,34 @@ LEASE = timedelta(minutes=6)
 """Longer than a task may run (CELERY_TASK_TIME_LIMIT), so only a dead worker loses its lease."""
 
 
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+"""Slots are counted from here, so that two schedulers with one clock name the same slot."""
+
+
 class Superseded(Exception):
     """A newer run has claimed the source: this one may no longer publish."""
 
 
-def claim(source_id: int, now: datetime) -> SyncRun | None:
+def claim(source_id: int, now: datetime, *, scheduled: bool = False) -> SyncRun | None:
     """A new run of the source, or None while another one holds its lease.
 
-    A run whose lease has passed is marked abandoned and taken over.
+    A run whose lease has passed is marked abandoned and taken over. A scheduled one is claimed
+    with its slot: None where that had its run, whoever asks a second time.
     """
     try:
         with transaction.atomic():
-            return _claim(Source.objects.get(pk=source_id), now)
+            return _claim(Source.objects.get(pk=source_id), now, scheduled)
     except IntegrityError:
         # Another worker's run was committed between our look and our insert.
         return None
 
 
-def _claim(source: Source, now: datetime) -> SyncRun | None:
+def _claim(source: Source, now: datetime, scheduled: bool) -> SyncRun | None:
     running = source.runs.filter(outcome=Outcome.RUNNING)
     if running.filter(lease_until__gt=now).exists():
+        return None
+    slot = slot_of(source, now) if scheduled else None
+    if slot and not _is_due(source, slot, now):
         return None
     moved = Source.objects.filter(pk=source.pk, fence=source.fence).update(fence=F("fence") + 1)
     if moved != 1:
@@ -53,7 +62,28 @@ def _claim(source: Source, now: datetime) -> SyncRun | None:
         worker=f"{socket.gethostname()}:{getpid()}"[:120],
         started_at=now,
         lease_until=now + LEASE,
+        slot=slot,
     )
+
+
+def slot_of(source: Source, now: datetime) -> datetime:
+    """Start of the interval that `now` lies in. Each source has its own offset within it, by its
+    key, so that sources of one interval do not all start together."""
+    every = timedelta(minutes=source.interval_minutes)
+    offset = int.from_bytes(hashlib.sha256(source.key.encode()).digest()[:8], "big")
+    start = EPOCH + timedelta(seconds=offset % int(every.total_seconds()))
+    return start + (now - start) // every * every
+
+
+def _is_due(source: Source, slot: datetime, now: datetime) -> bool:
+    """No run of this slot ended yet, and none so lately that only an edited interval makes it due.
+
+    One that still says running is dead: the caller has looked at its lease.
+    """
+    dead = (Outcome.ABANDONED, Outcome.RUNNING)
+    ended = source.runs.filter(slot__isnull=False).exclude(outcome__in=dead)
+    recent = now - timedelta(minutes=source.interval_minutes) / 2
+    return not ended.filter(Q(slot=slot) | Q(started_at__gt=recent, started_at__lte=now)).exists()
 
 
 def hold_fence(run: SyncRun) -> None:

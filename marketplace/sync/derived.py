@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from marketplace.machines import configuration_of
+from marketplace.machines import configuration_of, lock_of
 from marketplace.models import Listing, Price
 from marketplace.sync.prices import on_demand_hour, price_of, quote_of
 
@@ -13,8 +13,9 @@ DERIVED_COLUMNS = ("configuration", "machine_hour_amount", "machine_hour_currenc
 
 def rental_gpus(listing: Listing) -> int | None:
     """GPUs over all machines of the rental: a curator's number, else the catalog's."""
-    corrected: dict[str, int | None] = listing.corrections.get("gpu_count", {})
-    return corrected.get("value", listing.gpu_count)
+    lock = lock_of(listing, "gpu_count")
+    count: int | None = lock["value"] if lock and "value" in lock else listing.gpu_count
+    return count
 
 
 def derive(listing: Listing, prices: Iterable[Price]) -> None:

@@ -47,6 +47,7 @@ def publish(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
             Outcome.PUBLISHED if changed else Outcome.UNCHANGED,
             counts=counts,
             drift=_drift(plan),
+            layout=sighting.columns,
             findings=[cleaned_finding(each) for each in sighting.batch.findings],
         )
 
@@ -58,10 +59,14 @@ def _hold(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
         run,
         Outcome.HELD,
         plan.held,
-        counts=run.counts | _counts(plan, sighting),
+        counts=run.counts | _counts(plan, sighting) | _losses(plan),
         drift=_drift(plan),
         findings=[cleaned_finding(each) for each in sighting.batch.findings],
     )
+
+
+def _losses(plan: Plan) -> dict[str, str]:
+    return {"losses": plan.losses} if plan.losses else {}
 
 
 def publish_unchanged(run: SyncRun, seen_at: datetime) -> SyncRun:
@@ -103,7 +108,7 @@ def _upsert(rows: list[Listing]) -> None:
         rows,
         batch_size=ROWS_PER_STATEMENT,
         update_conflicts=True,
-        unique_fields=["source", *IDENTITY],
+        unique_fields=["source", *IDENTITY, "generation"],
         update_fields=[*CATALOG_COLUMNS, *DERIVED_COLUMNS, "seen_in", "last_seen", "gone_at"],
     )
 

@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import structlog
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
-from marketplace.catalog.base import Adapter, Batch, UnreadablePage
+from marketplace.catalog.base import Adapter, UnreadablePage
 from marketplace.catalog.failures import FetchError, RobotsDisallow, RobotsUnreachable
-from marketplace.catalog.registry import adapter_for
-from marketplace.models import Source, SyncRun
+from marketplace.models import Snapshot, Source, SyncRun
 from marketplace.models.catalog import Outcome, RobotsState
+from marketplace.readers import reader_of
 from marketplace.sync.claims import Superseded, claim, finish
-from marketplace.sync.planning import Sighting, plan
+from marketplace.sync.planning import Sighting, overlaps, plan
 from marketplace.sync.publishing import publish, publish_unchanged
+from marketplace.sync.reading import ReaderBroke, ReaderDied, Reading, read_apart
 from marketplace.sync.rows import cleaned_finding
-from marketplace.sync.visits import Visit, keep, visit_file, visit_site, visit_stored
+from marketplace.sync.visits import (
+    Visit,
+    keep,
+    keep_instead,
+    visit_file,
+    visit_site,
+    visit_stored,
+)
 
 log = structlog.get_logger(__name__)
+
+ATTEMPTS = 3
+"""Readings that pages may end, by a crash or a limit, before nobody tries again."""
+
+
+class DeadlyPages(Exception):
+    """Pages that ended their reader too often."""
+
 
 Collect = Callable[[Source, Adapter, datetime], Visit]
 
 
-def sync_source(source_id: int, *, now: datetime | None = None) -> SyncRun | None:
+def sync_source(
+    source_id: int, *, scheduled: bool = False, now: datetime | None = None
+) -> SyncRun | None:
     """Fetch, read and publish one source. None while another worker is at it.
 
-    Safe to run twice: a second run of the same pages moves ages and nothing else.
+    Safe to run twice: a second run of the same pages moves ages and nothing else. A scheduled one
+    is also None when its slot had its run.
     """
-    return _run(source_id, visit_site, now)
+    return _run(source_id, visit_site, now, scheduled=scheduled)
 
 
 def sync_file(source_id: int, path: Path, *, now: datetime | None = None) -> SyncRun | None:
@@ -40,16 +60,34 @@ def sync_file(source_id: int, path: Path, *, now: datetime | None = None) -> Syn
     return _run(source_id, _from_file(path), now)
 
 
-def reparse(
-    source_id: int, *, accept_losses: bool = False, now: datetime | None = None
-) -> SyncRun | None:
+def reparse(source_id: int, *, accept: bool = False, now: datetime | None = None) -> SyncRun | None:
     """Read again what the newest visit stored, without the network. None: nothing, or busy.
 
-    `accept_losses` is a person's word that listings missing from the pages are really gone.
+    `accept` is a person's word that what held the pages back is right after all.
     """
+    last = _last_visit(source_id)
+    if last is None:
+        return None
+    last.snapshots.update(attempts=0)
+    return _run(source_id, _from_store(last, accept), now)
+
+
+def reject(source_id: int, *, now: datetime | None = None) -> SyncRun | None:
+    """Note a person's word that the held pages are wrong: these bodies are not asked about again.
+
+    None where the newest visit was not held.
+    """
+    last = _last_visit(source_id)
+    if last is None or last.outcome != Outcome.HELD:
+        return None
+    SyncRun.objects.filter(pk=last.pk).update(rejected_at=now or timezone.now())
+    last.refresh_from_db()
+    return last
+
+
+def _last_visit(source_id: int) -> SyncRun | None:
     visited = SyncRun.objects.filter(source=source_id, snapshots__isnull=False)
-    last = visited.order_by("-fence").first()
-    return _run(source_id, _from_store(last, accept_losses), now) if last else None
+    return visited.order_by("-fence").first()
 
 
 def rehearse(
@@ -60,7 +98,7 @@ def rehearse(
     Raises FetchError or OSError when the pages cannot be had.
     """
     source, collect = Source.objects.get(pk=source_id), _from_file(path) if path else visit_site
-    visit = collect(source, adapter_for(source.adapter, source.profile), now or timezone.now())
+    visit = collect(source, reader_of(source), now or timezone.now())
     with transaction.atomic():
         run = _run(source_id, lambda *_: visit, now)
         transaction.set_rollback(True)
@@ -71,12 +109,14 @@ def _from_file(path: Path) -> Collect:
     return lambda source, _, now: visit_file(source, path, now)
 
 
-def _from_store(run: SyncRun, accept_losses: bool) -> Collect:
-    return lambda *_: replace(visit_stored(run), losses_accepted=accept_losses)
+def _from_store(run: SyncRun, accept: bool) -> Collect:
+    return lambda *_: replace(visit_stored(run), accepted=accept)
 
 
-def _run(source_id: int, collect: Collect, now: datetime | None) -> SyncRun | None:
-    run = claim(source_id, now or timezone.now())
+def _run(
+    source_id: int, collect: Collect, now: datetime | None, *, scheduled: bool = False
+) -> SyncRun | None:
+    run = claim(source_id, now or timezone.now(), scheduled=scheduled)
     if run is None:
         return None
     try:
@@ -88,21 +128,51 @@ def _run(source_id: int, collect: Collect, now: datetime | None) -> SyncRun | No
         return finish(run, Outcome.FAILED, str(nothing), findings=found)
     except (FetchError, OSError) as failure:
         return finish(run, Outcome.FAILED, _reason(failure))
+    except (ReaderDied, DeadlyPages) as ended:
+        return finish(run, Outcome.FAILED, str(ended))
+    except ReaderBroke as broken:
+        return finish(run, Outcome.FAILED, f"The sync broke: {broken}.")
     except Exception as error:
-        # A reader that breaks on one page must not stop the others. Its text may be page text.
+        # What breaks on one source must not stop the others. Its text may be page text.
         log.exception("sync_broke", source=source_id, run=run.pk)
         return finish(run, Outcome.FAILED, f"The sync broke: {type(error).__name__}.")
 
 
 def _carry_out(run: SyncRun, collect: Collect) -> SyncRun:
     source = run.source
-    adapter = adapter_for(source.adapter, source.profile)
+    adapter = reader_of(source)
     visit = _visit(source, adapter, collect, run.started_at)
     snapshots = keep(run, visit)
     if not visit.changed:
         return publish_unchanged(run, visit.seen_at)
-    sighting = Sighting(_read(adapter, visit), snapshots, visit.seen_at, visit.losses_accepted)
+    reading = _read(adapter, visit, snapshots)
+    moving = ""
+    if visit.asked_site and overlaps(reading.batch):
+        again = _visit(source, adapter, collect, run.started_at)
+        moving = "The catalog changed between its pages." if _differ(visit, again) else ""
+        visit, snapshots = again, keep_instead(run, again)
+        reading = _read(adapter, visit, snapshots)
+    sighting = Sighting(
+        batch=replace(reading.batch, complete=reading.batch.complete and visit.complete),
+        snapshots=snapshots,
+        seen_at=visit.seen_at,
+        columns=reading.columns,
+        doubt=_doubt(visit, reading) or (moving if overlaps(reading.batch) else ""),
+        accepted=visit.accepted,
+    )
     return publish(run, plan(source, sighting), sighting)
+
+
+def _doubt(visit: Visit, reading: Reading) -> str:
+    if not visit.complete:
+        return "The list of pages was not read to its end."
+    hold = reading.batch.hold
+    return visit.older or reading.doubt or (hold.sentence if hold else "")
+
+
+def _differ(one: Visit, other: Visit) -> bool:
+    """A site that repeats a row on every page is no site that changes meanwhile."""
+    return [page.body for page in one.pages] != [page.body for page in other.pages]
 
 
 def _visit(source: Source, adapter: Adapter, collect: Collect, now: datetime) -> Visit:
@@ -124,10 +194,24 @@ def _note_robots(source: Source, state: RobotsState) -> None:
     Source.objects.filter(pk=source.pk).exclude(robots=state).update(robots=state.value)
 
 
-def _read(adapter: Adapter, visit: Visit) -> Batch:
-    """The place where a child process with limits on time and memory can stand."""
-    batch = adapter.read(visit.pages)
-    return replace(batch, complete=batch.complete and visit.complete)
+def _read(adapter: Adapter, visit: Visit, snapshots: Sequence[Snapshot]) -> Reading:
+    """Counted before it begins: whatever ends this process too is noticed at the next attempt."""
+    rows = Snapshot.objects.filter(pk__in=[one.pk for one in snapshots])
+    if rows.filter(attempts__gte=ATTEMPTS).exists():
+        raise DeadlyPages(
+            f"These pages ended their reader {ATTEMPTS} times; they wait for a person to read them"
+            " again."
+        )
+    rows.update(attempts=F("attempts") + 1)
+    try:
+        reading = read_apart(adapter, visit.pages)
+    except ReaderDied:
+        raise
+    except Exception:
+        rows.update(attempts=0)
+        raise
+    rows.update(attempts=0)
+    return reading
 
 
 def _reason(failure: Exception) -> str:

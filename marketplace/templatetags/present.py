@@ -36,7 +36,7 @@ CODE = re.compile("`([^`]+)`")
 
 TONES = {
     "good": ("ready", "fits", "proven", "pass", "fresh", "published", "unchanged", "available"),
-    "fair": ("conditional", "tight", "claimed", "stale", "held", "running", "limited"),
+    "fair": ("conditional", "tight", "claimed", "ageing", "stale", "held", "running", "limited"),
     "bad": ("unsuitable", "does_not_fit", "insufficient", "contradicted", "fail", "failed"),
     "off": ("not_needed", "off", "gone", "abandoned", "sold_out"),
 }

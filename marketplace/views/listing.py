@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from evaluator.candidates import candidate_of
@@ -21,6 +22,7 @@ from marketplace import evaluations, listings, pictures
 from marketplace.forms import preset_names
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing, Price
+from marketplace.price_history import Observation, price_history
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.links import links_context
 from marketplace.views.pages import render_page
@@ -48,6 +50,7 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         "verdict": verdict,
         **_prices(row),
         **_offer(row, workload, verdict),
+        **_history(row),
         **_plans(verdict),
         **_picture(workload, plan),
         **links_context(row, request.user, machine, rented, plan),
@@ -96,6 +99,23 @@ def _picture(workload: Workload, plan: PlanVerdict | None) -> dict[str, Any]:
         "memory": memory,
         "picture": pictures.memory_picture(memory, plan.fit),
     }
+
+
+def _history(row: Listing) -> dict[str, Any]:
+    """The chart of all prices that come to a machine-hour, and the same as rows."""
+    observed = [
+        Observation(
+            amount=price.machine_per_hour,
+            currency=price.currency,
+            name=", ".join(filter(None, (price.purchase.replace("_", " "), price.term))),
+            since=price.first_seen,
+            until=price.superseded_at,
+        )
+        for price in row.prices.all()
+        if price.machine_per_hour is not None
+    ]
+    rows = sorted(observed, key=lambda one: one.since, reverse=True)
+    return {"history": price_history(observed, timezone.now()), "observed": rows[:PRICES_SHOWN]}
 
 
 def _prices(row: Listing) -> dict[str, list[Price]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.auth.decorators import login_not_required
 from django.db.models import Case, F, Prefetch, QuerySet, When
@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from marketplace.forms import RANKED_CURRENCY, ListingFilter
+from marketplace.listings import same_hardware
 from marketplace.models import Listing, Price
 from marketplace.views.chips import Chip, changed, chips_of, not_understood
 from marketplace.views.pages import render_page
@@ -36,6 +37,9 @@ def listings(request: HttpRequest) -> HttpResponse:
     name, sort = chosen(SORTS, request.GET.get("sort", ""))
     size = capped(request.GET.get("size", ""), PAGE_SIZE, LARGEST_PAGE)
     page = page_of(wanted.rows(), sort, request.GET.get("after", ""), size)
+    alike = same_hardware(page.rows)
+    for row in cast("list[Any]", page.rows):
+        row.alike = alike.get(row.pk, 0)
     context = {
         "section": "listings",
         "form": wanted.form,

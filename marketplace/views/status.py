@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -28,6 +29,11 @@ def status(request: HttpRequest) -> HttpResponse:
         "quarantined": summed(standing.quarantined for standing in found),
         "left_out": summed(standing.left_out for standing in found),
         "listings": sum(standing.listings for standing in found),
+        "bands": {
+            "fresh": settings.FRESH_HOURS,
+            "ageing": settings.AGEING_HOURS,
+            "hidden": settings.HIDDEN_HOURS,
+        },
         "in_trouble": [standing for standing in found if standing.state in IN_TROUBLE],
     }
     return render_page(request, "status/status.html", context, fragment="status/_sources.html")

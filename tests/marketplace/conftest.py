@@ -11,7 +11,7 @@ import pytest
 import redis
 from pytest_django import Settings
 
-from marketplace.catalog import registry
+from marketplace.catalog import registry, retries
 from marketplace.models import Provider, Source
 from tests.marketplace.installation import Installation
 from tests.marketplace.lines import LinesAdapter
@@ -22,6 +22,12 @@ THREE = """a-8|eu|H100|8|80|20.00
 b-8|eu|H100|8|80|21.00
 c-1|us|L40S|1|48|1.10
 """
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries come at once; a test of the waiting itself passes its own pause."""
+    monkeypatch.setattr(retries, "PAUSES", (0.0, 0.0))
 
 
 @pytest.fixture

@@ -59,9 +59,9 @@ class Installation:
         return said
 
     @contextmanager
-    def celery(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    def celery(self, *arguments: str, app: str = "marketplace") -> Iterator[subprocess.Popen[str]]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "marketplace", *arguments],
+            [sys.executable, "-m", "celery", "-A", app, *arguments],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,

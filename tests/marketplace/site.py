@@ -22,6 +22,7 @@ class Site(ThreadingHTTPServer):
         self.answers: dict[str, Answer] = {}
         self.asked: list[str] = []
         self.headers_seen: list[dict[str, str]] = []
+        self.bodies_seen: list[bytes] = []
 
     @property
     def url(self) -> str:
@@ -47,6 +48,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.headers_seen.append({k.lower(): v for k, v in self.headers.items()})
         self.server.answers.get(self.path, status(404))(self)
         self.close_connection = True
+
+    def do_POST(self) -> None:
+        self.server.bodies_seen.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.do_GET()
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Quiet."""

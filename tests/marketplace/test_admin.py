@@ -109,7 +109,7 @@ def test_a_person_may_accept_that_listings_are_gone(
 ) -> None:
     site.answers["/list"] = page("a-8|eu|H100|8|80|20.00\n")
     sync.sync_source(synced.pk, now=NOON + timedelta(hours=1))
-    act(desk, "accept_losses", synced)
+    act(desk, "accept_held", synced)
     outbox.publish(work, NOON)
     assert Listing.objects.filter(gone_at=None).count() == 1
 
@@ -248,10 +248,10 @@ def test_a_new_source_is_scheduled_and_visited_at_once(desk: Client, source: Sou
     made = Source.objects.get(key="new")
     assert Outbox.objects.get().arguments == [made.pk]
     task = apps.get_model("django_celery_beat", "PeriodicTask").objects.get(description="new")
-    assert (task.task, json.loads(task.args), task.enabled) == ("sync_source", [made.pk], True)
+    assert (task.task, json.loads(task.args), task.enabled) == ("visit_source", [made.pk], True)
     desk.post(address(Source, "change", made.pk), source_form(enabled="", interval_minutes=90))
     task.refresh_from_db()
-    assert (task.enabled, task.interval.every) == (False, 90)
+    assert (task.enabled, task.interval.every) == (False, 900)
     desk.post(address(Source, "delete", made.pk), {"post": "yes"})
     assert not type(task).objects.filter(pk=task.pk).exists()
 

@@ -82,6 +82,7 @@ def permit(site: Site, **limits: float) -> Permit:
     return Permit(loopback=site.loopback, limits=Limits(**{"seconds": 5, **limits}))  # type: ignore[arg-type]
 
 
+@pytest.mark.fault("F80")
 @pytest.mark.parametrize("address", DENIED)
 def test_no_source_may_use_an_address_that_is_not_public(address: str) -> None:
     assert is_denied(address)
@@ -94,6 +95,7 @@ def test_a_public_address_is_permitted_in_any_spelling(address: str) -> None:
     assert not is_denied(address)
 
 
+@pytest.mark.fault("F80")
 @given(st.ip_addresses(v=4))
 def test_wrapping_an_address_never_makes_it_permitted(address: object) -> None:
     number = int(address)  # type: ignore[call-overload]
@@ -124,6 +126,7 @@ def test_a_known_page_is_not_sent_again(site: Site) -> None:
     assert (fetched.status, fetched.body) == (304, b"")
 
 
+@pytest.mark.fault("F02")
 def test_a_304_that_nobody_asked_for_is_no_page(site: Site) -> None:
     site.answers["/"] = lambda handler: handler.send_response(304) or handler.end_headers()
     with pytest.raises(BadStatus, match="answered 304"):
@@ -163,6 +166,7 @@ def test_no_message_repeats_a_query_or_the_text_of_a_page(site: Site) -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.fault("F07", "F08")
 @pytest.mark.parametrize("answer", [trickle(), slow_headers()], ids=["body", "headers"])
 def test_the_deadline_holds_for_the_whole_fetch(site: Site, answer: Answer) -> None:
     site.answers["/"] = answer
@@ -172,6 +176,7 @@ def test_the_deadline_holds_for_the_whole_fetch(site: Site, answer: Answer) -> N
     assert time.monotonic() - started < 2
 
 
+@pytest.mark.fault("F10")
 def test_a_resolver_that_never_answers_ends_within_the_deadline() -> None:
     slow = Permit(
         frozenset({"slow.example"}), limits=Limits(seconds=0.3), resolve=_resolver_that_waits
@@ -185,11 +190,13 @@ def _resolver_that_waits(host: str, port: int, seconds: float) -> list[str]:
     raise TimeoutError
 
 
+@pytest.mark.fault("F10")
 def test_a_name_that_does_not_exist_is_an_os_error() -> None:
     with pytest.raises(OSError, match=r"Errno|no answer"):
         resolve_name("does-not-exist.invalid", 80, 5)
 
 
+@pytest.mark.fault("F08", "F11", "F12")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -212,6 +219,7 @@ def test_a_body_without_a_stated_end_is_marked(site: Site) -> None:
     assert not fetch(site.url + "/", permit(site)).delimited
 
 
+@pytest.mark.fault("F86")
 def test_more_bytes_than_the_cap_are_refused_on_the_wire_and_unpacked(site: Site) -> None:
     site.answers["/wire"] = page(b"x" * 2000)
     site.answers["/bomb"] = packed(b"\0" * 5_000_000)
@@ -229,6 +237,7 @@ def test_the_cap_itself_is_permitted(site: Site) -> None:
         assert len(fetched.body) == 1000
 
 
+@pytest.mark.fault("F86")
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "deflate"])
 def test_only_one_layer_of_gzip_is_unpacked(site: Site, encoding: str) -> None:
     site.answers["/"] = page(b"x", **{"Content-Encoding": encoding})
@@ -236,6 +245,7 @@ def test_only_one_layer_of_gzip_is_unpacked(site: Site, encoding: str) -> None:
         fetch(site.url + "/", permit(site))
 
 
+@pytest.mark.fault("F14")
 def test_five_redirects_are_followed_and_six_are_not(site: Site) -> None:
     for hop in range(6):
         site.answers[f"/{hop}"] = redirect(f"/{hop + 1}")
@@ -245,6 +255,7 @@ def test_five_redirects_are_followed_and_six_are_not(site: Site) -> None:
         fetch(site.url + "/0", permit(site))
 
 
+@pytest.mark.fault("F15", "F82", "F85")
 @pytest.mark.parametrize(
     "target",
     [
@@ -266,6 +277,7 @@ def test_a_redirect_to_where_the_permit_does_not_reach_is_refused(site: Site, ta
     assert site.asked == ["/"]
 
 
+@pytest.mark.fault("F81", "F84", "F85")
 @pytest.mark.parametrize(
     "url",
     [
@@ -302,6 +314,7 @@ def test_the_permitted_host_is_permitted_in_its_usual_spellings(url: str) -> Non
     assert checked_url(url, Permit(frozenset({"shop.example"}))).host == "shop.example"
 
 
+@pytest.mark.fault("F84")
 @given(st.text(max_size=60))
 def test_any_text_is_refused_or_names_the_permitted_host(text: str) -> None:
     permitted = Permit(frozenset({"shop.example"}))
@@ -314,6 +327,7 @@ def resolving_to(*addresses: str) -> Callable[[str, int, float], list[str]]:
     return lambda host, port, seconds: list(addresses)
 
 
+@pytest.mark.fault("F80")
 @pytest.mark.parametrize("address", DENIED)
 def test_a_permitted_name_that_resolves_inside_is_refused(address: str) -> None:
     inside = Permit(frozenset({"shop.example"}), resolve=resolving_to(address))
@@ -321,6 +335,7 @@ def test_a_permitted_name_that_resolves_inside_is_refused(address: str) -> None:
         fetch("http://shop.example/", inside)
 
 
+@pytest.mark.fault("F83")
 def test_one_inner_address_among_public_ones_is_enough_to_refuse() -> None:
     mixed = Permit(frozenset({"shop.example"}), resolve=resolving_to("8.8.8.8", "10.0.0.1"))
     with pytest.raises(Refused, match=r"10\.0\.0\.1"):
@@ -347,6 +362,7 @@ def test_nobody_listening_is_unreachable() -> None:
         fetch("http://127.0.0.1:1/", Permit(loopback=("127.0.0.1", 1)))
 
 
+@pytest.mark.fault("F15")
 def test_no_cookie_and_no_proxy_of_the_environment_is_used(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,11 +381,13 @@ def test_robots_that_disallow_are_heeded(site: Site) -> None:
         heed_robots(site.url + "/private/list", permit(site))
 
 
+@pytest.mark.fault("F18")
 def test_absent_robots_allow(site: Site) -> None:
     heed_robots(site.url + "/list", permit(site))
     assert site.asked == ["/robots.txt"]
 
 
+@pytest.mark.fault("F18")
 @pytest.mark.parametrize("answer", [status(503), status(429), truncated(b"User-agent: *\n" * 9)])
 def test_robots_that_cannot_be_had_disallow_for_now(site: Site, answer: Answer) -> None:
     site.answers["/robots.txt"] = answer

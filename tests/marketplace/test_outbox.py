@@ -83,14 +83,17 @@ def test_every_task_goes_by_its_short_name() -> None:
     names = {name for name in tasks.app.tasks if not name.startswith("celery.")}
     assert names == {
         "sync_source",
+        "visit_source",
         "reparse_source",
-        "accept_losses",
+        "accept_held",
+        "reject_held",
         "evaluate_presets",
         "evaluate_workload",
         "publish_outbox",
     }
 
 
+@pytest.mark.fault("F48")
 def test_a_task_that_does_not_exist_is_refused() -> None:
     with pytest.raises(outbox.UnknownTask):
         tasks.send("task_of_tomorrow", [1])
@@ -117,6 +120,7 @@ show(sent=sent, attempts=[row.attempts for row in Outbox.objects.order_by("id")]
 """
 
 
+@pytest.mark.fault("F51")
 def test_a_frozen_broker_costs_seconds_and_no_message(
     embedded: Installation, frozen_broker: str
 ) -> None:
@@ -125,6 +129,7 @@ def test_a_frozen_broker_costs_seconds_and_no_message(
     assert said["seconds"] < 30
 
 
+@pytest.mark.fault("F50")
 def test_an_absent_broker_costs_a_moment_and_no_message(embedded: Installation) -> None:
     said = embedded.having(REDIS_URL="redis://127.0.0.1:1/0").python(PUBLISH)
     assert (said["sent"], said["attempts"]) == (0, [1, 0])

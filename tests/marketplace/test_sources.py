@@ -13,7 +13,7 @@ from marketplace.models import Provider, Source
 def test_every_known_source_has_a_row_and_a_place_in_the_schedule() -> None:
     kept = sources.keep_known_sources()
     assert {source.key for source in kept} == {definition.key for definition in DEFINITIONS}
-    tasks = PeriodicTask.objects.filter(task="sync_source")
+    tasks = PeriodicTask.objects.filter(task="visit_source")
     assert tasks.count() == len(kept)
     assert tasks.filter(enabled=True).count() == len(SAMPLES)
     assert PeriodicTask.objects.get(task="publish_outbox").enabled
@@ -42,10 +42,10 @@ def test_what_a_curator_changed_stays_and_a_bundled_source_follows(settings: Set
 
 def test_the_schedule_follows_a_source(source: Source) -> None:
     task = schedule.keep_in_step(source)
-    assert (task.enabled, task.interval.every, task.interval.period) == (True, 360, "minutes")
+    assert (task.enabled, task.interval.every, task.interval.period) == (True, 3600, "seconds")
     source.enabled, source.interval_minutes = False, 30
     same = schedule.keep_in_step(source)
-    assert (same.pk, same.enabled, same.interval.every) == (task.pk, False, 30)
+    assert (same.pk, same.enabled, same.interval.every) == (task.pk, False, 300)
     schedule.forget(source.pk)
     assert not PeriodicTask.objects.exists()
 

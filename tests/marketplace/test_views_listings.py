@@ -228,3 +228,17 @@ def test_htmx_gets_the_rows_alone_and_everyone_else_the_page(
 
 def test_an_empty_catalog_says_what_to_do(client: Client) -> None:
     assert "manage.py sync_catalog" in client.get("/listings/").content.decode()
+
+
+def test_offers_of_the_same_hardware_are_told_and_never_merged(
+    client: Client, source: Source
+) -> None:
+    for sku in ("own", "resold", "resold-again"):
+        make_listing(source, sku=sku)
+    make_listing(source, sku="smaller", vcpus=96)
+    make_listing(source, sku="open", vcpus=None)
+    text = client.get("/listings/").content.decode()
+    assert text.count("same hardware in 3 listings") == 3
+    same = Listing.objects.get(sku="own").configuration
+    alike = client.get("/listings/", {"configuration": same})
+    assert set(shown(alike)) == {"own", "resold", "resold-again"}

@@ -49,6 +49,8 @@ def test_only_routes_of_this_list_are_public() -> None:
         "accuracy",
         "healthz",
         "readyz",
+        "status_json",
+        "metrics",
     }
 
 

@@ -10,6 +10,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import Settings
 
 from marketplace import standings
 from tests.pages.catalog import make_listing, make_run, make_source, set_aside
@@ -22,14 +23,39 @@ def state() -> str:
     return only.state
 
 
-def test_a_source_is_fresh_for_two_of_its_intervals() -> None:
-    source = make_source(interval_minutes=60)
-    source.last_success_at = timezone.now() - timedelta(minutes=119)
-    source.save()
+@pytest.mark.parametrize(
+    ("hours", "expected"),
+    [
+        (0, "fresh"),
+        (1.9, "fresh"),
+        (2.1, "ageing"),
+        (11.9, "ageing"),
+        (12.1, "stale"),
+        (23.9, "stale"),
+        (24.1, "hidden"),
+    ],
+)
+def test_a_source_ages_in_four_bands(hours: float, expected: str) -> None:
+    make_source(last_success_at=timezone.now() - timedelta(hours=hours))
+    assert state() == expected
+
+
+def test_the_bands_are_set_by_the_operator(settings: Settings) -> None:
+    settings.FRESH_HOURS, settings.AGEING_HOURS, settings.HIDDEN_HOURS = 30, 40, 50
+    make_source(last_success_at=timezone.now() - timedelta(hours=29))
     assert state() == "fresh"
-    source.last_success_at = timezone.now() - timedelta(minutes=121)
-    source.save()
-    assert state() == "stale"
+
+
+def test_a_listing_that_nobody_saw_for_a_day_is_counted_and_not_ranked(client: Client) -> None:
+    old = timezone.now() - timedelta(hours=25)
+    make_listing(make_source(last_success_at=old), last_seen=old)
+    make_listing(make_source("second"), "other")
+    result = client.get("/").context["result"]
+    assert result.hidden["their source has not been seen for 24 hours"] == 1
+    assert result.total == 2
+    assert "is hidden because their source has not been seen" in " ".join(
+        client.get("/").content.decode().split()
+    )
 
 
 @pytest.mark.parametrize(

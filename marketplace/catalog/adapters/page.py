@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from evaluator.findings import Code, Finding, finding
@@ -14,6 +14,9 @@ from marketplace.catalog.matching import group_records, told_apart
 from marketplace.catalog.normalise import LeftOut, Outcome, normalise
 from marketplace.catalog.pages import PageReading, read_page
 from marketplace.catalog.pagination import loops_back, next_address
+from marketplace.catalog.profile import NO_PROFILE, Profile
+from marketplace.catalog.profiled import fingerprint_of, hold_of
+from marketplace.catalog.reading.names import Aliases
 
 _NO_PAGES = (b"%PDF", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"{", b"[", b"\x1f\x8b")
 """PDF, pictures, archives and JSON that call themselves HTML."""
@@ -21,8 +24,15 @@ _NO_PAGES = (b"%PDF", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"{",
 Believed = Entry | Quarantined
 
 
+@dataclass(frozen=True, slots=True)
 class PageAdapter:
-    """Reads catalog pages. Holds no state: the same bytes give the same batch."""
+    """Reads catalog pages. Holds no state: the same bytes give the same batch.
+
+    `profile` and `aliases` are a curator's: where the rows are, and what odd GPU names mean.
+    """
+
+    profile: Profile = NO_PROFILE
+    aliases: Aliases = field(default_factory=dict)
 
     def next_page(self, page: Page) -> str | None:
         """Address of rel=next on the page's own host; the caller stops where it was before."""
@@ -30,14 +40,16 @@ class PageAdapter:
 
     def read(self, pages: Sequence[Page]) -> Batch:
         """All listings of the pages. Raises UnreadablePage when no page holds any."""
-        readings = [_read(page, number) for number, page in enumerate(pages)]
+        readings = [_read(page, number, self.profile) for number, page in enumerate(pages)]
         if not any(reading.holds_something for reading in readings):
             raise UnreadablePage(_why_nothing(readings), _seen_instead(readings))
         outcomes = [
-            one for number, reading in enumerate(readings) for one in _outcomes(reading, number)
+            one
+            for number, reading in enumerate(readings)
+            for one in _outcomes(reading, number, self.aliases)
         ]
         left_out = _left_out(readings, outcomes)
-        believed, repeated = _without_repetitions(
+        believed, repeated = without_repetitions(
             [one for one in outcomes if not isinstance(one, LeftOut)]
         )
         if not believed:
@@ -48,12 +60,16 @@ class PageAdapter:
         own = [one for reading in readings for one in reading.findings]
         loop = [finding(Code.PAGINATION_LOOP, url=following)] if looped else []
         whole = all(reading.whole for reading in readings) and not any(map(_loses_rows, own))
+        entries = tuple(one for one in believed if isinstance(one, Entry))
+        seen = fingerprint_of([one for reading in readings for one in reading.records])
         return Batch(
-            entries=tuple(one for one in believed if isinstance(one, Entry)),
+            entries=entries,
             quarantined=tuple(one for one in believed if isinstance(one, Quarantined)),
             left_out=left_out,
             findings=tuple(dict.fromkeys([*own, *repeated, *loop, *miscount])),
             complete=whole and not miscount and (following is None or looped),
+            hold=hold_of(self.profile, entries, len(believed), seen),
+            fingerprint=seen,
         )
 
     def dated(self, pages: Sequence[Page]) -> date | None:
@@ -62,10 +78,10 @@ class PageAdapter:
         return max((day for day in days if day), default=None)
 
 
-def _read(page: Page, number: int) -> PageReading:
+def _read(page: Page, number: int, profile: Profile = NO_PROFILE) -> PageReading:
     if page.body.lstrip()[:8].startswith(_NO_PAGES):
         return PageReading(whole=True)
-    return read_page(page, number)
+    return read_page(page, number, profile)
 
 
 def _why_nothing(readings: Sequence[PageReading]) -> Finding:
@@ -80,11 +96,11 @@ def _seen_instead(readings: Sequence[PageReading]) -> str:
     return f"Read {len(readings)} page(s), expected cards, table rows or product data with GPUs."
 
 
-def _outcomes(reading: PageReading, number: int) -> Iterator[Outcome]:
+def _outcomes(reading: PageReading, number: int, aliases: Aliases) -> Iterator[Outcome]:
     groups = group_records(reading)
     firsts = told_apart([group[0] for group in groups])
     for first, group in zip(firsts, groups, strict=True):
-        outcome = normalise([first, *group[1:]], reading.context)
+        outcome = normalise([first, *group[1:]], reading.context, aliases)
         yield replace(outcome, page=number) if isinstance(outcome, Entry) else outcome
     if reading.torn:
         # Half a row may lack digits of its price: it is kept as doubtful, never published.
@@ -107,7 +123,7 @@ def _key(one: Believed) -> tuple[str, str, str]:
     return (one.sku, one.region, one.zone)
 
 
-def _without_repetitions(found: Sequence[Believed]) -> tuple[list[Believed], list[Finding]]:
+def without_repetitions(found: Sequence[Believed]) -> tuple[list[Believed], list[Finding]]:
     """The same row twice is one listing. One id with two contents is believed neither time."""
     by_key: dict[tuple[str, str, str], list[Believed]] = {}
     for one in found:

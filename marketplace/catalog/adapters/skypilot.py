@@ -28,6 +28,7 @@ from marketplace.catalog.adapters.skypilot_rows import (
     words_of,
 )
 from marketplace.catalog.base import Batch, Entry, Page, Quarantined, UnreadablePage
+from marketplace.catalog.reading.names import Aliases
 
 COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "GpuInfo", "Price", "Region")
 """Without these a file is not read: a shifted header would put prices into the wrong column."""
@@ -39,6 +40,7 @@ REPLACED = "\N{REPLACEMENT CHARACTER}"
 class _Reading:
     """What has been read so far."""
 
+    aliases: Aliases = field(default_factory=dict)
     drafts: list[Draft] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
     cpu_only: int = 0
@@ -46,8 +48,11 @@ class _Reading:
     whole: bool = True
 
 
+@dataclass(frozen=True, slots=True)
 class SkyPilotAdapter:
-    """An `Adapter`. A file is one page; it names no next one."""
+    """An `Adapter`. A file is one page; it names no next one. `aliases` are a curator's."""
+
+    aliases: Aliases = field(default_factory=dict)
 
     def next_page(self, page: Page) -> str | None:
         return None
@@ -55,7 +60,7 @@ class SkyPilotAdapter:
     def read(self, pages: Sequence[Page]) -> Batch:
         """All rows of the files. Raises UnreadablePage for another layout or no rows at all."""
         texts = [_text(page.body) for page in pages]
-        reading = _Reading()
+        reading = _Reading(self.aliases)
         for text in texts:
             _read_file(text, reading)
         if not reading.rows:
@@ -111,7 +116,7 @@ def _take(header: Sequence[str], cells: Sequence[str] | None, reading: _Reading)
         if is_cpu_only(row):
             reading.cpu_only += 1
         else:
-            reading.drafts.append(draft(row))
+            reading.drafts.append(draft(row, reading.aliases))
     except RefusedRow as refused:
         reading.quarantined.append(_quarantined(row, refused))
 

@@ -11,6 +11,7 @@ from evaluator.findings import Code, Finding, finding
 from evaluator.gpus import Label, read_label, relatives_of
 from evaluator.units import GB, GIB, MIB
 from marketplace.catalog.adapters.gpu_info import GpuInfo, UnreadableGpuInfo, read_gpu_info
+from marketplace.catalog.reading.names import NO_ALIASES, Aliases, label_with
 from marketplace.catalog.vram import Figure, figures_of
 
 Row = Mapping[str, str]
@@ -88,13 +89,15 @@ def is_cpu_only(row: Row) -> bool:
     return not row["AcceleratorName"].strip() and not number(row, "AcceleratorCount")
 
 
-def draft(row: Row) -> Draft:
+def draft(row: Row, aliases: Aliases = NO_ALIASES) -> Draft:
     """Raises RefusedRow, naming the field, what was read and what was expected."""
     _check_names(row)
     info = _gpu_info(row)
     count = _required_count(row)
     names = (row["AcceleratorName"], info.name, row["InstanceType"], row.get("UpstreamCloudId", ""))
     labels = tuple(map(read_label, names))
+    if aliases and not any(label.model for label in labels):
+        labels = tuple(label_with(name, aliases) for name in names)
     return Draft(
         row=row,
         gpu_count=max(1, int(count)),

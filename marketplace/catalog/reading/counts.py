@@ -12,9 +12,14 @@ from marketplace.catalog.text import bounded
 _WORDS = {
     "single": 1, "one": 1, "dual": 2, "two": 2, "double": 2, "twin": 2, "three": 3, "triple": 3,
     "quad": 4, "four": 4, "six": 6, "hexa": 6, "octo": 8, "octa": 8, "eight": 8, "ten": 10,
-    "sixteen": 16, "zwei": 2, "vier": 4, "acht": 8, "deux": 2, "quatre": 4, "huit": 8,
+    "sixteen": 16, "five": 5, "seven": 7, "nine": 9, "twelve": 12,
+    "zwei": 2, "drei": 3, "vier": 4, "sechs": 6, "acht": 8, "zehn": 10, "sechzehn": 16,
+    "deux": 2, "trois": 3, "quatre": 4, "huit": 8, "seize": 16,
+    "dos": 2, "cuatro": 4, "ocho": 8, "due": 2, "quattro": 4, "otto": 8, "dwa": 2, "dwie": 2,
+    "cztery": 4, "osiem": 8, "twee": 2, "dois": 2, "duas": 2, "oito": 8,
 }  # fmt: skip
-_WORD = "|".join(_WORDS)
+WORD = "|".join(_WORDS)
+"""Numbers of GPUs as people write them out, for patterns without regard to case."""
 _MAKER = (
     r"(?:(?:nvidia|amd|intel|geforce|tesla|instinct|radeon|quadro|dedicated|full|new|gpus?|hgx|dgx)"
     r"[\s:-]{0,3}){0,4}"
@@ -22,7 +27,7 @@ _MAKER = (
 _BEFORE = re.compile(
     rf"(?:(?<![\d.,])(?P<times>\d{{1,3}}(?:,\d{{3}}){{1,4}}|\d{{1,15}})\s?[x×✕*]\s?[\s_-]?|(?P<glued>(?<![\w.])\d{{1,3}})"
     rf"|(?<![\w.,$€£])(?P<plain>\d{{1,3}})(?:-gpu)?[\s-](?!gb\b)"
-    rf"|(?<![a-z])(?P<word>{_WORD})[-\s](?:gpu\s)?){_MAKER}$",
+    rf"|(?<![a-z])(?P<word>{WORD})[-\s](?:gpu\s)?){_MAKER}$",
     re.I,
 )
 _AFTER = re.compile(
@@ -30,11 +35,15 @@ _AFTER = re.compile(
 )
 _GLUED_AFTER = re.compile(r"^[\w -]{2,24}?(?<=\d)x(?P<times>\d{1,3})(?![\w.])", re.I)
 _GPUS = re.compile(
-    rf"(?<![\w./$€£])(?:(?P<times>\d{{1,15}})(?:\s?[x×])?|(?P<word>{_WORD}))[\s-]?(?:full\s|nvidia\s|amd\s)?"
+    rf"(?<![\w./$€£])(?:(?P<times>\d{{1,15}})(?:\s?[x×])?|(?P<word>{WORD}))[\s-]?(?:full\s|nvidia\s|amd\s)?"
     r"(?:gpus?|accelerators?|cards?|grafikkarten)(?![a-z/]|\shours?|-hours?)",
     re.I,
 )
-_LABELLED = re.compile(r"\b(?:gpus?|count|qty|quantity)\s?[:=]\s?(?P<times>\d{1,9})(?!\w)", re.I)
+_LABELLED = re.compile(
+    rf"\b(?:gpus?|count|qty|quantity)\s?[:=]?\s(?P<word>{WORD})\b"
+    r"|\b(?:gpus?|count|qty|quantity)\s?[:=]\s?(?P<times>\d{1,9})(?!\w)",
+    re.I,
+)
 _NODES = re.compile(
     r"(?<![\w.])(?P<nodes>\d{1,4}|two|four|eight)[\s-]?(?:x\s)?(?:nodes?|servers|machines|hosts|systems)(?![a-z])",
     re.I,

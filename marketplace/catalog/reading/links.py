@@ -190,7 +190,7 @@ def judge_link(
     elif (
         link is LinkClass.NVLINK
         and not reading.reaches_all
-        and _joins_pairs_at_most(kinds, form_factor)
+        and _may_join_pairs_at_most(kinds, form_factor)
     ):
         yield finding(Code.LINK_SCOPE_UNKNOWN)
 
@@ -200,7 +200,6 @@ def _permitted(model: str | None, form_factor: str | None) -> frozenset[str]:
     return frozenset(link.kind for card in cards for link in card.permits)
 
 
-def _joins_pairs_at_most(kinds: frozenset[str], form_factor: str | None) -> bool:
-    return form_factor in ("PCIe", "NVL") or (
-        "nvlink_bridge_optional" in kinds and "nvlink_nvswitch" not in kinds
-    )
+def _may_join_pairs_at_most(kinds: frozenset[str], form_factor: str | None) -> bool:
+    """Also where a version with a switch exists: "8x H100 NVLink" may be cards with bridges."""
+    return form_factor in ("PCIe", "NVL") or "nvlink_bridge_optional" in kinds

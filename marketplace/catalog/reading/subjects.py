@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from evaluator.gpus import UNREAD
+from marketplace.catalog.reading.counts import WORD
 from marketplace.catalog.reading.names import label_of
 from marketplace.catalog.text import bounded, has_mixed_scripts
 
 _OPENING = re.compile(
     r"^\W{0,6}(?:HYPERLINK\W.{0,60}?)?"
-    r"(?:(?:\d{1,15}\s?[x×*✕]?|[x×]|single|dual|quad|octo|octa|eight|four|two|one|nvidia|amd|intel|geforce|tesla|quadro"
+    rf"(?:(?:\d{{1,15}}\s?[x×*✕]?|[x×]|{WORD}|nvidia|amd|intel|geforce|tesla|quadro"
     r"|instinct|radeon|hgx|dgx|gpus?|accelerators?|node|server|machine|instance|cloud|dedicated|bare[\s-]metal|nodes?|of"
     r"|with|gpu\s(?:model|type|server)|n\d|gpu|vm|standard|pro|performance|workstation|full|half|\d/\d{1,2}|0?\.\d{1,2}x?"
     r"|[a-z]{1,2}\d{0,2}|systems?|compute|ai|the|new|½|¼|up|to|from)(?![a-z])[\s:|_./()×–—-]{0,4}){0,8}$",

@@ -1,0 +1,1 @@
+"""The faults that Linkproof promises to survive, and a board of how each one went."""

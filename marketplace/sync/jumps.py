@@ -1,0 +1,143 @@
+"""Prices that changed more than prices do: a comma that moved, a month read as an hour.
+
+Such a row is set aside and its last good price stays, until a person has looked at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from statistics import median
+
+from evaluator.findings import Code, Finding, finding
+from evaluator.prices import Basis, Purchase
+from marketplace.models import Listing, Price, Source
+
+JUMP = 4
+"""Times the price before, or a part of it. A sale halves a price; a slip moves it tenfold."""
+
+FAR = 5
+"""Times the middle of what other sources ask per GPU and hour for the same model, or a part."""
+
+ENOUGH_OTHERS = 5
+"""Listings elsewhere, of two sources at least, before their middle says anything."""
+
+Terms = tuple[str, str, str]
+"""Unit, basis and currency of a price."""
+
+Amount = tuple[Decimal | None, str]
+
+
+def terms_of(prices: Iterable[Price]) -> frozenset[Terms]:
+    """Of the on-demand prices. What is not said is ""."""
+    return frozenset(
+        (price.unit, "" if price.basis == Basis.UNKNOWN else price.basis, price.currency)
+        for price in prices
+        if price.purchase == Purchase.ON_DEMAND
+    )
+
+
+def standing_terms(source: Source) -> dict[int, frozenset[Terms]]:
+    """What each listing of a source says now, by its key."""
+    found: dict[int, list[Price]] = {}
+    prices = Price.objects.filter(
+        listing__source=source, superseded_at=None, purchase=Purchase.ON_DEMAND.value
+    )
+    for price in prices.only("listing_id", "unit", "basis", "currency", "purchase"):
+        found.setdefault(price.listing_id, []).append(price)
+    return {key: terms_of(held) for key, held in found.items()}
+
+
+def middles(source: Source, models: Iterable[str | None]) -> dict[tuple[str, str], Decimal]:
+    """By GPU model and currency: the middle price per GPU and hour over the other sources."""
+    others = Listing.objects.filter(
+        gone_at=None, gpu_count__gt=0, machine_hour_amount__gt=0, gpu_model__in=set(models) - {None}
+    ).exclude(source=source)
+    rates: dict[tuple[str, str], list[tuple[int, Decimal]]] = {}
+    columns = ("gpu_model", "machine_hour_currency", "source", "machine_hour_amount", "gpu_count")
+    for model, currency, whose, amount, count in others.order_by().values_list(*columns):
+        rates.setdefault((model, currency), []).append((whose, amount / count))
+    return {
+        key: median(rate for _, rate in found)
+        for key, found in rates.items()
+        if len(found) >= ENOUGH_OTHERS and len({whose for whose, _ in found}) > 1
+    }
+
+
+def jump(
+    listing: Listing,
+    prices: Sequence[Price],
+    before: Amount,
+    terms: frozenset[Terms],
+    others: Mapping[tuple[str, str], Decimal],
+) -> Finding | None:
+    """Why the new price of a row is not believed, or None.
+
+    `before` and `terms` are those that stand; `listing` has its new amount.
+    """
+    now: Amount = (listing.machine_hour_amount, listing.machine_hour_currency)
+    if now == before and now[0] is not None:
+        return None
+    return (
+        _changed_terms(listing, terms, terms_of(prices))
+        or _jumped(before, now)
+        or _outlying(listing, now, others)
+    )
+
+
+def _changed_terms(
+    listing: Listing, before: frozenset[Terms], now: frozenset[Terms]
+) -> Finding | None:
+    if listing.gpu_count == 1:
+        # The machine is its one GPU, so the two bases mean the same.
+        before, now = _of_one_gpu(before), _of_one_gpu(now)
+    if not before or not now or any(_agree(one, other) for one in before for other in now):
+        return None
+    return finding(Code.PRICE_TERMS_CHANGED, before=_words(before), now=_words(now))
+
+
+def _agree(one: Terms, other: Terms) -> bool:
+    """What one of them leaves open is no change."""
+    return all(a == b or not a or not b for a, b in zip(one, other, strict=True))
+
+
+def _of_one_gpu(terms: frozenset[Terms]) -> frozenset[Terms]:
+    return frozenset((unit, Basis.MACHINE.value, currency) for unit, _, currency in terms)
+
+
+def _words(terms: frozenset[Terms]) -> str:
+    told = (
+        f"{currency or 'no currency'} per {basis or 'machine or GPU'} and {unit}"
+        for unit, basis, currency in sorted(terms)
+    )
+    return " or ".join(told)
+
+
+def _jumped(before: Amount, now: Amount) -> Finding | None:
+    if not before[0] or not now[0] or before[1] != now[1]:
+        return None
+    if before[0] / JUMP < now[0] < before[0] * JUMP:
+        return None
+    return finding(Code.PRICE_JUMPED, before=_money(before), now=_money(now))
+
+
+def _outlying(
+    listing: Listing, now: Amount, others: Mapping[tuple[str, str], Decimal]
+) -> Finding | None:
+    amount, currency = now
+    middle = others.get((listing.gpu_model or "", currency))
+    if amount is None or middle is None or not listing.gpu_count:
+        return None
+    rate = amount / listing.gpu_count
+    if middle / FAR <= rate <= middle * FAR:
+        return None
+    return finding(
+        Code.PRICE_OUTLYING,
+        now=_money((rate, currency)),
+        middle=_money((middle, currency)),
+        gpu_model=listing.gpu_model,
+    )
+
+
+def _money(amount: Amount) -> str:
+    return f"{(amount[0] or 0):.4f} {amount[1]}"
