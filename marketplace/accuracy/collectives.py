@@ -1,12 +1,14 @@
 """Rows of benchmarks: each must survive storage as a fact, and follow from its own figures.
 
-Whether the modelled range of a link holds the measured value is not judged here.
+Where link, size and machines of a row are all known, its measured bus bandwidth must also lie in
+the range of our own model: those figures are shown as the kind `range`, beside the totals.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,10 @@ from evaluator.evidence.benchmarks import (
     implied_busbw_gb_s,
     to_words,
 )
+from marketplace.accuracy.collective_ranges import judge_range
 from marketplace.accuracy.summary import Outcome, Summary, summarise
 
-RANGE_NOT_JUDGED = "range not judged"
+NO_RANGE = "range: our model has none for this row"
 FIELDS = (
     "op", "size_bytes", "algbw_gbs", "busbw_gbs", "gpu", "gpus", "nodes", "link", "inter_node",
     "nccl_version", "algorithm", "healthy",
@@ -34,12 +37,23 @@ def score(path: Path) -> Summary:
     for place, line in _lines(path):
         try:
             row = json.loads(line)
-            outcomes.append(judge(row))
-            if row.get("range"):
-                not_judged.append(RANGE_NOT_JUDGED)
+            stored, ranged = judge(row), judge_range(row)
+            outcomes += (
+                [_joined(stored, ranged), replace(ranged, counted=False)] if ranged else [stored]
+            )
+            if row.get("range") and ranged is None:
+                not_judged.append(NO_RANGE)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
             unreadable.append(f"{place}: {type(problem).__name__}: {problem}"[:200])
     return summarise("collectives", outcomes, not_judged, unreadable)
+
+
+def _joined(stored: Outcome, ranged: Outcome) -> Outcome:
+    """A row is right when it is kept whole and our range holds what it measured."""
+    if ranged.within:
+        return stored
+    why = "; ".join(filter(None, (stored.why, f"range: {ranged.why}")))
+    return replace(stored, within=False, why=why)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:

@@ -81,7 +81,7 @@ def test_the_topology_cases(shared: Path) -> None:
 ROW = {
     "id": "1", "op": "all_reduce", "size_bytes": 1024, "algbw_gbs": 100.0, "busbw_gbs": 175.0,
     "gpu": "H100", "gpus": 8, "nodes": 1, "link": "NV18", "inter_node": None,
-    "nccl_version": None, "algorithm": None, "healthy": True, "range": True,
+    "nccl_version": None, "algorithm": None, "healthy": True, "range": False,
 }  # fmt: skip
 
 
@@ -102,9 +102,30 @@ def test_rows_are_kept_whole_and_follow_from_their_figures(
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(ROW | changes), "utf-8")
     summary = collectives.score(path)
-    assert summary.not_judged == {"range not judged": 1}
     assert bool(summary.misses) is bool(reason)
     assert not reason or summary.misses[0].why.startswith(reason)
+
+
+BIG = {"size_bytes": 2**30, "algbw_gbs": 265.0, "busbw_gbs": 463.75, "range": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "right"),
+    [
+        ({}, True),
+        ({"algbw_gbs": 20.0, "busbw_gbs": 35.0}, False),
+        ({"algbw_gbs": 20.0, "busbw_gbs": 35.0, "healthy": False}, True),
+        ({"healthy": False}, False),
+    ],
+)
+def test_a_healthy_row_lies_in_our_range_and_a_faulty_one_below_it(
+    tmp_path: Path, changes: dict[str, Any], right: bool
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(ROW | BIG | changes), "utf-8")
+    summary = collectives.score(path)
+    assert (summary.cases, summary.within_tolerance) == (1, int(right))
+    assert summary.by_kind["range"].cases == 1
 
 
 @pytest.mark.shared
