@@ -398,7 +398,7 @@ def test_a_key_that_cannot_be_used_is_named(keys: dict[str, Any], field: str) ->
 
 def test_a_file_of_megabytes_is_refused_by_its_number_of_keys() -> None:
     large = {f"key_{number}": number for number in range(100_000)}
-    with pytest.raises(InvalidWorkload, match="keys, expected a config"):
+    with pytest.raises(InvalidWorkload, match="keys', expected a config"):
         read_model({**LLAMA_8B, **large})
 
 
