@@ -35,6 +35,9 @@ PER_LAYER_KEYS = (
 )
 """Sizes that some configs list layer by layer, which the formulas do not cover."""
 
+MOST_KEYS = 5_000
+"""Twenty times the longest published config: a file of megabytes is something else."""
+
 VISION, AUDIO = TOWERS = ("vision_config", "audio_config")
 """Models beside the text model: without their sizes, or `total_params`, the sum would be up to a
 tenth too low."""
@@ -54,6 +57,10 @@ def read_model(
     of the outer keys. Raises InvalidWorkload.
     """
     flat = _flatten(Fields(document, path).document)
+    if len(flat) > MOST_KEYS:
+        raise InvalidWorkload(
+            path, f"{len(flat):,} keys", f"a config of at most {MOST_KEYS:,} keys"
+        )
     uneven = {key for key in PER_LAYER_KEYS if _is_listed(flat.get(key))}
     keys = Fields({key: value for key, value in flat.items() if key not in uneven}, path)
     if not uneven:

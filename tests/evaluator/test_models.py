@@ -396,6 +396,12 @@ def test_a_key_that_cannot_be_used_is_named(keys: dict[str, Any], field: str) ->
     assert field in str(refusal.value)
 
 
+def test_a_file_of_megabytes_is_refused_by_its_number_of_keys() -> None:
+    large = {f"key_{number}": number for number in range(100_000)}
+    with pytest.raises(InvalidWorkload, match="keys', expected a config"):
+        read_model({**LLAMA_8B, **large})
+
+
 def test_a_tokenizer_config_is_told_from_a_model_config() -> None:
     with pytest.raises(InvalidWorkload, match="a tokenizer config"):
         read_model({"tokenizer_class": "LlamaTokenizer", "model_max_length": 131072})

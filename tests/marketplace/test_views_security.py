@@ -13,7 +13,7 @@ from tests.pages.catalog import make_listing, make_source, set_aside
 
 pytestmark = pytest.mark.django_db
 
-PUBLIC = ["/", "/workloads/", "/listings/", "/status", "/healthz", "/readyz"]
+PUBLIC = ["/", "/workloads/", "/listings/", "/status", "/accuracy", "/healthz", "/readyz"]
 
 
 @pytest.fixture
@@ -39,6 +39,7 @@ def test_only_routes_of_this_list_are_public() -> None:
         route.name for route in own_routes() if not getattr(route.callback, "login_required", True)
     }
     assert opened == {
+        "accuracy",
         "shortlist",
         "workloads",
         "listings",

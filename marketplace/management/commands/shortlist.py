@@ -86,7 +86,9 @@ def _workload(name: str) -> Workload:
 def _document(path: Path) -> Mapping[str, Any]:
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise CommandError(f"{path}: above {LARGEST_FILE} bytes", returncode=USAGE)
+            read = f"read {path.stat().st_size:,} bytes"
+            expected = f"expected at most {LARGEST_FILE:,}"
+            raise CommandError(f"{path}: {read}, {expected}", returncode=USAGE)
         document: Mapping[str, Any] = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         known = ", ".join(workload_presets())
