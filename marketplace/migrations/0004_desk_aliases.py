@@ -8,48 +8,93 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('marketplace', '0003_desk_sync'),
+        ("marketplace", "0003_desk_sync"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='GpuAlias',
+            name="GpuAlias",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('spelling', models.CharField(help_text='As the catalog writes it.', max_length=80)),
-                ('model', models.CharField(help_text='A model of the list of known GPUs.', max_length=80)),
-                ('note', models.CharField(blank=True, help_text='How that is known.', max_length=300)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "spelling",
+                    models.CharField(help_text="As the catalog writes it.", max_length=80),
+                ),
+                (
+                    "model",
+                    models.CharField(help_text="A model of the list of known GPUs.", max_length=80),
+                ),
+                (
+                    "note",
+                    models.CharField(blank=True, help_text="How that is known.", max_length=300),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'verbose_name': 'GPU alias',
-                'verbose_name_plural': 'GPU aliases',
-                'ordering': ['spelling'],
-                'constraints': [models.UniqueConstraint(django.db.models.functions.text.Lower('spelling'), name='gpu_alias_spelling_once')],
+                "verbose_name": "GPU alias",
+                "verbose_name_plural": "GPU aliases",
+                "ordering": ["spelling"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        django.db.models.functions.text.Lower("spelling"),
+                        name="gpu_alias_spelling_once",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='HistoricalGpuAlias',
+            name="HistoricalGpuAlias",
             fields=[
-                ('id', models.BigIntegerField(auto_created=True, blank=True, db_index=True, verbose_name='ID')),
-                ('spelling', models.CharField(help_text='As the catalog writes it.', max_length=80)),
-                ('model', models.CharField(help_text='A model of the list of known GPUs.', max_length=80)),
-                ('note', models.CharField(blank=True, help_text='How that is known.', max_length=300)),
-                ('created_at', models.DateTimeField(blank=True, editable=False)),
-                ('history_id', models.AutoField(primary_key=True, serialize=False)),
-                ('history_date', models.DateTimeField(db_index=True)),
-                ('history_change_reason', models.CharField(max_length=100, null=True)),
-                ('history_type', models.CharField(choices=[('+', 'Created'), ('~', 'Changed'), ('-', 'Deleted')], max_length=1)),
-                ('history_user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigIntegerField(
+                        auto_created=True, blank=True, db_index=True, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "spelling",
+                    models.CharField(help_text="As the catalog writes it.", max_length=80),
+                ),
+                (
+                    "model",
+                    models.CharField(help_text="A model of the list of known GPUs.", max_length=80),
+                ),
+                (
+                    "note",
+                    models.CharField(blank=True, help_text="How that is known.", max_length=300),
+                ),
+                ("created_at", models.DateTimeField(blank=True, editable=False)),
+                ("history_id", models.AutoField(primary_key=True, serialize=False)),
+                ("history_date", models.DateTimeField(db_index=True)),
+                ("history_change_reason", models.CharField(max_length=100, null=True)),
+                (
+                    "history_type",
+                    models.CharField(
+                        choices=[("+", "Created"), ("~", "Changed"), ("-", "Deleted")], max_length=1
+                    ),
+                ),
+                (
+                    "history_user",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'historical GPU alias',
-                'verbose_name_plural': 'historical GPU aliases',
-                'ordering': ('-history_date', '-history_id'),
-                'get_latest_by': ('history_date', 'history_id'),
+                "verbose_name": "historical GPU alias",
+                "verbose_name_plural": "historical GPU aliases",
+                "ordering": ("-history_date", "-history_id"),
+                "get_latest_by": ("history_date", "history_id"),
             },
             bases=(simple_history.models.HistoricalChanges, models.Model),
         ),
