@@ -51,10 +51,16 @@ def same_hardware(rows: Iterable[Listing]) -> dict[int, int]:
     terms differ. A row that leaves the host open is not said to be like another.
     """
     known = {row.pk: row.configuration for row in rows if _is_described(row)}
-    current_rows = Listing.objects.filter(gone_at=None, configuration__in=set(known.values()))
-    described = current_rows.exclude(Q(vcpus=None) | Q(ram_bytes=None) | Q(gpu_model=None))
-    counts = dict(described.order_by().values_list("configuration").annotate(times=Count("pk")))
+    counts = times_offered(known.values())
     return {key: counts.get(configuration, 0) for key, configuration in known.items()}
+
+
+def times_offered(configurations: Iterable[str]) -> dict[str, int]:
+    """Current listings of each configuration whose GPU and host are described. One query."""
+    wanted = set(configurations) - {""}
+    rows = Listing.objects.filter(gone_at=None, configuration__in=wanted)
+    described = rows.exclude(Q(vcpus=None) | Q(ram_bytes=None) | Q(gpu_model=None))
+    return dict(described.order_by().values_list("configuration").annotate(times=Count("pk")))
 
 
 def _is_described(row: Listing) -> bool:

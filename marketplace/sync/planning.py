@@ -115,15 +115,15 @@ def _hold(
     source: Source, sighting: Sighting, drafts: list[Draft], missing: list[Key]
 ) -> tuple[str, str]:
     """The reason to keep everything as it stands, and the digest of losses that are the reason."""
-    if not drafts:
-        return "No listing could be read.", ""
+    nothing = "" if drafts else "No listing could be read."
     if sighting.accepted:
-        return "", ""
+        return nothing, ""
     refused = holds.rejected_hold(source, sighting.snapshots)
     reason = (
         refused
         or sighting.doubt
         or holds.layout_hold(source, sighting.columns)
+        or nothing
         or _lost_prices(drafts)
     )
     if reason or not missing:

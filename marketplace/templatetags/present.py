@@ -37,7 +37,15 @@ CODE = re.compile("`([^`]+)`")
 TONES = {
     "good": ("ready", "fits", "proven", "pass", "fresh", "published", "unchanged", "available"),
     "fair": ("conditional", "tight", "claimed", "ageing", "stale", "held", "running", "limited"),
-    "bad": ("unsuitable", "does_not_fit", "insufficient", "contradicted", "fail", "failed"),
+    "bad": (
+        "hidden",
+        "unsuitable",
+        "does_not_fit",
+        "insufficient",
+        "contradicted",
+        "fail",
+        "failed",
+    ),
     "off": ("not_needed", "off", "gone", "abandoned", "sold_out"),
 }
 TONE_OF = {word: tone for tone, words in TONES.items() for word in words}

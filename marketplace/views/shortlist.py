@@ -68,6 +68,7 @@ def _answer(request: HttpRequest, form: Demands, context: Mapping[str, Any]) -> 
         "result": result,
         "best": best_of(result),
         "implied": implied(workload, result),
+        "elsewhere": _offered_more_than_once(result),
     }
     return render_page(request, PAGE, page, fragment=RESULTS)
 
@@ -75,6 +76,13 @@ def _answer(request: HttpRequest, form: Demands, context: Mapping[str, Any]) -> 
 def _offered(form: Demands) -> Any:
     model = form.cleaned_data["gpu"]
     return listings.current().filter(gpu_model=model) if model else None
+
+
+def _offered_more_than_once(result: Shortlist) -> set[str]:
+    """Configurations among the shown that several listings describe, resellers' included."""
+    shown = (*result.rows, *result.unranked, *result.near_misses)
+    counts = listings.times_offered(one.offering.configuration for one in shown)
+    return {configuration for configuration, times in counts.items() if times > 1}
 
 
 def best_of(result: Shortlist) -> Candidate | None:

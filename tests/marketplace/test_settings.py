@@ -116,6 +116,8 @@ def test_the_example_names_every_variable_that_is_read() -> None:
     read = re.findall(
         r'environment\.\w+\(\s*"([A-Z_]+)"', (ROOT / "marketplace/settings.py").read_text()
     )
+    keys = (ROOT / "marketplace/catalog/registry.py").read_text()
+    read += re.findall(r'Access\(\s*"([A-Z_]+)"', keys)
     told = re.findall(r"^# ([A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
     assert {name.removesuffix("_FILE") for name in told} == set(read)
 

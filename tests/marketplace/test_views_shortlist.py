@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from evaluator.shortlist import Shortlist
 from evaluator.workload import workload_presets
-from marketplace.models import Source, Verdict
+from marketplace.models import Listing, Source, Verdict
 from tests.pages.catalog import make_listing, make_price, make_source
 
 pytestmark = pytest.mark.django_db
@@ -322,3 +322,13 @@ def test_htmx_gets_results_and_the_new_title(client: Client, catalog: Source) ->
     assert "<html" not in part
     assert 'id="answer"' in part
     assert 'hx-swap-oob="true"' in part
+
+
+def test_a_machine_that_several_sell_leads_to_all_offers_of_it(
+    client: Client, catalog: Source
+) -> None:
+    assert "all offers of this hardware" not in client.get("/").content.decode()
+    make_listing(catalog, "eight-resold", amount=Decimal("21.00"))
+    text = client.get("/").content.decode()
+    configuration = Listing.objects.get(sku="eight").configuration
+    assert text.count(f'href="/listings/?configuration={configuration}"') == 2
