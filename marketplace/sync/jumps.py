@@ -6,6 +6,7 @@ Such a row is set aside and its last good price stays, until a person has looked
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median
 
@@ -19,8 +20,13 @@ JUMP = 4
 FAR = 5
 """Times the middle of what other sources ask per GPU and hour for the same model, or a part."""
 
-ENOUGH_OTHERS = 5
-"""Listings elsewhere, of two sources at least, before their middle says anything."""
+BEYOND = 3
+"""Times the dearest of the others, or a part of the cheapest. Old cards are really sold at prices
+that differ twentyfold, so the middle alone would set aside true ones."""
+
+ENOUGH_OTHERS = 4
+"""Other sources before what they ask says anything. A source that lists a machine in each of its
+regions has one vote."""
 
 Terms = tuple[str, str, str]
 """Unit, basis and currency of a price."""
@@ -48,19 +54,36 @@ def standing_terms(source: Source) -> dict[int, frozenset[Terms]]:
     return {key: terms_of(held) for key, held in found.items()}
 
 
-def middles(source: Source, models: Iterable[str | None]) -> dict[tuple[str, str], Decimal]:
-    """By GPU model and currency: the middle price per GPU and hour over the other sources."""
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What other sources ask per GPU and hour for a model: lowest, middle and highest vote."""
+
+    low: Decimal
+    middle: Decimal
+    high: Decimal
+
+    def holds(self, rate: Decimal) -> bool:
+        near_middle = self.middle / FAR <= rate <= self.middle * FAR
+        return near_middle or self.low / BEYOND <= rate <= self.high * BEYOND
+
+
+def asked_elsewhere(
+    source: Source, models: Iterable[str | None]
+) -> dict[tuple[str, str], Elsewhere]:
+    """By GPU model and currency, where enough other sources offer the model."""
     others = Listing.objects.filter(
         gone_at=None, gpu_count__gt=0, machine_hour_amount__gt=0, gpu_model__in=set(models) - {None}
     ).exclude(source=source)
-    rates: dict[tuple[str, str], list[tuple[int, Decimal]]] = {}
+    rates: dict[tuple[str, str], dict[int, list[Decimal]]] = {}
     columns = ("gpu_model", "machine_hour_currency", "source", "machine_hour_amount", "gpu_count")
     for model, currency, whose, amount, count in others.order_by().values_list(*columns):
-        rates.setdefault((model, currency), []).append((whose, amount / count))
+        by_source = rates.setdefault((model, currency), {})
+        by_source.setdefault(whose, []).append(amount / count)
+    votes = {key: [median(asked) for asked in found.values()] for key, found in rates.items()}
     return {
-        key: median(rate for _, rate in found)
-        for key, found in rates.items()
-        if len(found) >= ENOUGH_OTHERS and len({whose for whose, _ in found}) > 1
+        key: Elsewhere(min(found), median(found), max(found))
+        for key, found in votes.items()
+        if len(found) >= ENOUGH_OTHERS
     }
 
 
@@ -69,7 +92,7 @@ def jump(
     prices: Sequence[Price],
     before: Amount,
     terms: frozenset[Terms],
-    others: Mapping[tuple[str, str], Decimal],
+    others: Mapping[tuple[str, str], Elsewhere],
 ) -> Finding | None:
     """Why the new price of a row is not believed, or None.
 
@@ -122,19 +145,19 @@ def _jumped(before: Amount, now: Amount) -> Finding | None:
 
 
 def _outlying(
-    listing: Listing, now: Amount, others: Mapping[tuple[str, str], Decimal]
+    listing: Listing, now: Amount, others: Mapping[tuple[str, str], Elsewhere]
 ) -> Finding | None:
     amount, currency = now
-    middle = others.get((listing.gpu_model or "", currency))
-    if amount is None or middle is None or not listing.gpu_count:
+    asked = others.get((listing.gpu_model or "", currency))
+    if amount is None or asked is None or not listing.gpu_count:
         return None
     rate = amount / listing.gpu_count
-    if middle / FAR <= rate <= middle * FAR:
+    if asked.holds(rate):
         return None
     return finding(
         Code.PRICE_OUTLYING,
         now=_money((rate, currency)),
-        middle=_money((middle, currency)),
+        middle=_money((asked.middle, currency)),
         gpu_model=listing.gpu_model,
     )
 

@@ -147,7 +147,7 @@ def _without_jumps(
     if sighting.accepted:
         return drafts, []
     terms = jumps.standing_terms(source)
-    others = jumps.middles(source, (draft.listing.gpu_model for draft in drafts))
+    others = jumps.asked_elsewhere(source, (draft.listing.gpu_model for draft in drafts))
     kept, unlikely = [], []
     for draft in drafts:
         row = draft.listing

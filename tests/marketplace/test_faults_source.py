@@ -565,7 +565,7 @@ def test_a_sale_is_no_jump(source: Source, site: Site) -> None:
 
 @fault("F23")
 def test_a_price_far_from_what_others_ask_is_set_aside(source: Source, site: Site) -> None:
-    for name in ("one", "two"):
+    for name in ("one", "two", "three", "four"):
         other = _other_source(source, name)
         site.answers[f"/{name}"] = page(
             "".join(f"{name}{n}|eu|H100|8|80|{20 + n}.00\n" for n in range(3)), "text/plain"
@@ -575,6 +575,17 @@ def test_a_price_far_from_what_others_ask_is_set_aside(source: Source, site: Sit
     run = synced(source)
     assert run.counts["quarantined"] == {"price_outlying": 2}
     assert Listing.objects.filter(source=source).get().sku == "c-1"
+
+
+@fault("F23")
+def test_what_old_cards_really_cost_is_believed_though_it_differs_twentyfold(
+    source: Source, site: Site
+) -> None:
+    for name, price in {"one": 1, "two": 1, "three": 2, "four": 23}.items():
+        other = _other_source(source, name)
+        site.answers[f"/{name}"] = page(f"{name}|eu|H100|8|80|{price}.00\n", "text/plain")
+        synced(other)
+    assert synced(source).counts["quarantined"] == {}
 
 
 def _other_source(source: Source, name: str) -> Source:

@@ -135,4 +135,4 @@ def test_all_price_files_sync_twice_with_the_same_listings(shared: Path) -> None
     assert first["totals"]["sources"] == 21
     assert second["totals"]["listings"] == first["totals"]["listings"] == Listing.objects.count()
     assert first["no_listings"] == ["accelerators.csv"]
-    assert first["totals"]["quarantined"] == {"duplicate_key": 10, "price_outlying": 12}
+    assert first["totals"]["quarantined"] == {"duplicate_key": 10}
