@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("marketplace", "0010_memory"),
+        ("marketplace", "0005_accuracy_reports"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
