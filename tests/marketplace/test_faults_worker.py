@@ -105,7 +105,7 @@ def killed(installation: Installation, weakness: str) -> None:
 
 
 BEFORE_THE_COMMIT = (
-    "running.adapter_for",  # before anything is fetched
+    "running.reader_of",  # before anything is fetched
     "visits.fetch_again",
     "running.keep",
     "running.read_apart",
