@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from evaluator.config_hybrids import hybrid_params
 from evaluator.config_keys import ALIASES, NEUTRAL_KEYS
 from evaluator.config_layers import (
     MOST_LAYERS,
@@ -74,12 +75,25 @@ def read_model(
         bool(uneven or (tower and seen is None)) or family is None or _uncovered(keys, family)
     )
     shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered)
-    if seen and shape.computable:
-        shape = replace(shape, given_params=(computed_params(shape) or 0) + seen)
+    if not uneven and (seen or not tower):
+        shape = _counted(keys, shape, seen or 0)
     if uneven or not _cache_follows(keys, family):
         shape = replace(shape, dimensioned=False)
     beside = f" with a {tower}" if tower else ""
     return shape, _findings(keys, shape, (architecture or name) + beside)
+
+
+def _counted(keys: Fields, shape: ModelShape, seen: int) -> ModelShape:
+    """With the total where it can be told: a tower beside the text model, or layers of two kinds.
+
+    A total that the config states stands.
+    """
+    if keys.has("total_params"):
+        return shape
+    text = computed_params(shape) if shape.computable else hybrid_params(keys, shape)
+    if text is None or (shape.computable and not seen):
+        return shape
+    return replace(shape, given_params=text + seen)
 
 
 def _is_listed(value: object) -> bool:

@@ -47,7 +47,6 @@ def test_only_routes_of_this_list_are_public() -> None:
         "login",
         "status",
         "quarantine",
-        "accuracy",
         "healthz",
         "readyz",
         "status_json",
