@@ -78,6 +78,22 @@ def test_weights_take_the_bytes_of_their_format(model: str, weights: str, gigaby
     assert size.typical / GB == pytest.approx(gigabytes, rel=0.005)
 
 
+@pytest.mark.parametrize(
+    ("name", "bits"),
+    [("gptq-int4:g32", 4.625), ("awq-int4:g128", 4.15625), ("int4:g64", 4.3125)],
+)
+def test_smaller_groups_have_more_scales(name: str, bits: float) -> None:
+    form = weight_format(name)
+    assert form is not None
+    assert form.bits.ordered
+    assert form.bits.typical == pytest.approx(bits)
+
+
+@pytest.mark.parametrize("name", ["fp8:g32", "awq-int4:g0", "awq-int4:g\u0663", "awq-int4:32"])
+def test_groups_of_no_size_are_no_format(name: str) -> None:
+    assert weight_format(name) is None
+
+
 def test_8_bit_weights_keep_embedding_and_head_at_16_bits() -> None:
     shape, form = preset("llama-3.1-70b"), weight_format("int8")
     assert form is not None
