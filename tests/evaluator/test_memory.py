@@ -535,6 +535,50 @@ def test_recomputing_comes_before_a_larger_plan() -> None:
     assert keys[0] == "recompute"
 
 
+def changed(workload: Workload, plan: Plan, usable: int) -> dict[str, str]:
+    return {change.key: change.value for change in smallest_change(workload, plan, usable)}
+
+
+def test_states_may_wait_in_host_memory() -> None:
+    """8 billion parameters: 16 bytes each are 128 GB, without the optimizer's 12 still 32 GB."""
+    job = training("llama-3.1-8b", recompute="full", seq_len=512)
+    assert changed(job, ONE, 80 * GB)["offload"] == "optimizer"
+    assert changed(job, ONE, 24 * GB)["offload"] == "params"
+    words = next(one.words for one in smallest_change(job, ONE, 80 * GB) if one.key == "offload")
+    assert "GB in each machine" in words
+
+
+def test_a_frozen_base_is_offloaded_whole_or_not_at_all() -> None:
+    job = training("llama-3.1-8b", recompute="full", seq_len=512, lora={})
+    assert changed(job, ONE, 14 * GB).get("offload") == "params"
+
+
+def test_a_job_that_recomputes_all_may_still_move_its_inputs_to_the_host() -> None:
+    job = training("llama-3.1-8b", recompute="full", seq_len=65_536, chunked_loss=True)
+    plan, moved = Plan(dp=64, shard=64), "offload"
+    smaller = replace(job, training=replace(job.training or GPT_JOB, recompute=Recompute.OFFLOAD))
+    room = int(budget(smaller, plan).ranks[0].bytes.typical) + GIB // 8
+    assert changed(job, plan, room)["recompute"] == moved
+    assert "recompute" not in changed(smaller, plan, room // 2)
+
+
+def test_scores_are_recomputed_before_whole_layers() -> None:
+    job = training("llama-3.1-8b", seq_len=8192, attention="unfused")
+    needed = part(job, ONE, "activations").typical
+    assert needed > 0
+    room = budget(job, ONE).ranks[0].bytes.typical - needed / 4
+    assert changed(job, ONE, int(room))["recompute"] == "selective"
+
+
+def test_a_model_of_an_odd_width_is_split_into_stages() -> None:
+    """3 KV heads: no second tensor rank, but two stages."""
+    small = replace(preset("llama-3.1-8b"), attention=Attention(9, 3, 128))
+    job = replace(serving(), model=small)
+    offered = changed(job, ONE, 12 * GIB)
+    assert "tp" not in offered
+    assert offered["pp"] == "2"
+
+
 def test_only_legal_tensor_degrees_are_offered() -> None:
     job = serving("qwen2.5-7b", concurrency=512)
     for change in smallest_change(job, ONE, 24 * GIB):
