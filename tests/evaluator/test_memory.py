@@ -427,10 +427,28 @@ def test_more_tensor_ranks_never_raise_weights(slug: str, tp: int) -> None:
     assert weights_on(shape, form, Plan(tp=2 * tp), rank).typical <= narrow.typical
 
 
-def test_more_layers_take_more() -> None:
-    job = training("llama-3.1-8b")
-    deeper = replace(job, model=replace(job.model, layers=64))
-    assert budget(deeper, ONE).ranks[0].bytes.typical > budget(job, ONE).ranks[0].bytes.typical
+@given(
+    st.sampled_from(["llama-3.1-8b", "gemma-2-9b", "mixtral-8x7b-v0.1", "deepseek-v3"]),
+    st.booleans(),
+    st.integers(4, 200),
+    st.integers(1, 200),
+    st.sampled_from([1, 2, 4]),
+)
+def test_a_budget_never_falls_with_layers(
+    slug: str, serve: bool, layers: int, more: int, pp: int
+) -> None:
+    job = serving(slug) if serve else training(slug)
+    held = [
+        budget(with_layers(job, depth), Plan(pp=pp)).binding for depth in (layers, layers + more)
+    ]
+    assert held[0] is not None
+    assert held[1] is not None
+    for end in ("low", "typical", "high"):
+        assert getattr(held[0].bytes, end) <= getattr(held[1].bytes, end)
+
+
+def with_layers(job: Workload, layers: int) -> Workload:
+    return replace(job, model=replace(job.model, layers=layers))
 
 
 def test_an_unknown_architecture_gives_no_budget_and_says_why() -> None:
