@@ -35,6 +35,7 @@ COMPONENTS = (
     "draft_model",
     "model_states",
     "gathered_layers",
+    "prefetched_layers",
     "gradient_buckets",
     "logits",
     "overhead",
