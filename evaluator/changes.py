@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from evaluator.budgets import Change
 from evaluator.formats import WeightFormat, weight_format
-from evaluator.jobs import Recompute, ServingJob, TrainingJob, Workload
+from evaluator.jobs import Offload, Recompute, ServingJob, TrainingJob, Workload
 from evaluator.plans import Plan, refusal_of
 from evaluator.recipes import RECIPES
+from evaluator.states import host_bytes
+from evaluator.units import gb
 
 SHORTEST = 256
 """Lengths below this are no longer the same job."""
@@ -34,6 +36,7 @@ def options(workload: Workload, plan: Plan) -> Iterator[list[Option]]:
     elif workload.training:
         yield from _training_options(workload, workload.training, plan)
     yield _more_tensor(workload, plan)
+    yield _more_stages(workload, plan)
 
 
 def _serving_options(workload: Workload, job: ServingJob, plan: Plan) -> Iterator[list[Option]]:
@@ -59,9 +62,7 @@ def _serving_options(workload: Workload, job: ServingJob, plan: Plan) -> Iterato
 
 
 def _training_options(workload: Workload, job: TrainingJob, plan: Plan) -> Iterator[list[Option]]:
-    if job.recompute is not Recompute.FULL:
-        change = ("recompute", "full", "recompute every layer in the backward pass")
-        yield [_trained(workload, replace(job, recompute=Recompute.FULL), plan, change)]
+    yield _more_recompute(workload, job, plan)
     yield [
         _trained(
             workload,
@@ -73,6 +74,7 @@ def _training_options(workload: Workload, job: TrainingJob, plan: Plan) -> Itera
     ]
     yield _more_shards(workload, plan)
     yield _narrower_states(workload, job, plan)
+    yield _offloaded(workload, job, plan)
     if job.lora:
         yield _narrower_weights(workload, plan, ("bnb-nf4",))
     yield [
@@ -84,6 +86,46 @@ def _training_options(workload: Workload, job: TrainingJob, plan: Plan) -> Itera
         )
         for shorter in _halves(job.seq_len, SHORTEST)
     ]
+
+
+def _more_recompute(workload: Workload, job: TrainingJob, plan: Plan) -> list[Option]:
+    """The attention scores alone first, which costs next to nothing; then every layer."""
+    words = {
+        Recompute.SELECTIVE: "recompute the attention scores in the backward pass",
+        Recompute.FULL: "recompute every layer in the backward pass",
+        Recompute.OFFLOAD: "recompute every layer, and keep what goes into it in host memory",
+    }
+    steps = list(words)[list(words).index(job.recompute) + 1 :] if job.recompute in words else []
+    if job.recompute is Recompute.NONE:
+        steps = [*words][1 if job.fused_attention else 0 :]
+    return [
+        _trained(workload, replace(job, recompute=more), plan, ("recompute", more, words[more]))
+        for more in steps
+    ]
+
+
+def _offloaded(workload: Workload, job: TrainingJob, plan: Plan) -> list[Option]:
+    """Optimizer states to host memory first, then all; the adapters of a frozen base are small."""
+    words = {
+        Offload.OPTIMIZER: "keep the optimizer states in host memory",
+        Offload.PARAMS: "keep all model states in host memory",
+    }
+    steps = {Offload.NONE: [*words], Offload.OPTIMIZER: [Offload.PARAMS]}.get(job.offload, [])
+    moved = [where for where in steps if job.lora is None or where is Offload.PARAMS]
+    return [
+        _trained(
+            workload,
+            replace(job, offload=where),
+            plan,
+            ("offload", where, f"{words[where]}{_host_words(workload, job, plan, where)}"),
+        )
+        for where in moved
+    ]
+
+
+def _host_words(workload: Workload, job: TrainingJob, plan: Plan, where: Offload) -> str:
+    held = host_bytes(replace(workload, training=replace(job, offload=where)), plan)
+    return f", {gb(held):,.0f} GB in each machine" if held else ""
 
 
 def _option(workload: Workload, plan: Plan, change: tuple[str, object, str]) -> Option:
@@ -168,4 +210,15 @@ def _more_tensor(workload: Workload, plan: Plan) -> list[Option]:
         if tp <= WIDEST_TENSOR and refusal_of(workload, wider) is None:
             words = f"divide every layer over {tp} GPUs, {wider.gpus} in all"
             found.append(_option(workload, wider, ("tp", tp, words)))
+    return found
+
+
+def _more_stages(workload: Workload, plan: Plan) -> list[Option]:
+    """The next pipeline degrees that the model can be divided by."""
+    found = []
+    for pp in (2 * plan.pp, 4 * plan.pp):
+        longer = replace(plan, pp=pp)
+        if longer.gpus <= MOST_RANKS and refusal_of(workload, longer) is None:
+            words = f"split the layers into {pp} pipeline stages, {longer.gpus} GPUs in all"
+            found.append(_option(workload, longer, ("pp", pp, words)))
     return found

@@ -39,6 +39,7 @@ from evaluator.states import (
     gathered_bytes,
     lora_states,
     on_device,
+    prefetched_bytes,
     spread_states,
     states_bytes,
 )
@@ -202,6 +203,7 @@ def _training(
     parts = {
         "model_states": states,
         "gathered_layers": gathered_bytes(held, sizes.vocab * sizes.hidden, job, form, plan),
+        "prefetched_layers": prefetched_bytes(held, job, plan),
         "gradient_buckets": buckets_bytes(sum(params_of(held, plan)) + beside, job, plan),
         "activations": activations_bytes(held, sizes, job, plan),
         "logits": last,

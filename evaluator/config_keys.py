@@ -50,7 +50,8 @@ _WITHOUT_INFLUENCE = """
     clip_qkv alibi bias_dropout_fusion apply_residual_connection_post_layernorm
     sliding_window sliding_window_pattern max_window_layers use_sliding_window
     intermediate_size moe_intermediate_size new_decoder_architecture parallel_attn multi_query
-    num_nextn_predict_layers head_dim_note total_params_published total_params_computed
+    num_nextn_predict_layers mtp_num_hidden_layers
+    head_dim_note total_params_published total_params_computed
     num_experts_per_tok vocab_size_per_layer_input chat_template use_parallel_residual
     is_encoder_decoder attn_implementation layer_switch order_of_interleaved_layers prefix
     mlp_type norm_type

@@ -42,12 +42,17 @@ def _pattern(keys: Fields) -> str:
 def read_recurrence(keys: Fields, layers: int, hidden: int) -> Recurrence | None:
     """Layers whose memory of a sequence has one size, where the config gives it."""
     elements = _delta_elements(keys) or _mamba_elements(keys, hidden)
+    count = recurrent_layers(keys, layers)
+    return Recurrence(count, elements) if count and elements else None
+
+
+def recurrent_layers(keys: Fields, layers: int) -> int | None:
+    """Layers that are no attention. None where the config does not tell them apart."""
     listed = _layers_of(keys, RECURRENT_LAYERS)
     pattern, cached = _pattern(keys), cached_layers(keys, layers)
     if listed is None and pattern:
-        listed = pattern.count("M")
-    count = layers - (cached or 0) if listed is None and cached is not None else listed
-    return Recurrence(count, elements) if count and elements else None
+        return pattern.count("M")
+    return layers - (cached or 0) if listed is None and cached is not None else listed
 
 
 def _delta_elements(keys: Fields) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from evaluator.config_hybrids import hybrid_params
 from evaluator.config_keys import ALIASES, NEUTRAL_KEYS
 from evaluator.config_layers import (
     MOST_LAYERS,
@@ -17,6 +18,7 @@ from evaluator.config_layers import (
     read_window,
     strange_layers,
 )
+from evaluator.config_quantised import checkpoint_format, checkpoint_group, kept_modules
 from evaluator.config_towers import tower_params
 from evaluator.families import FAMILIES, PLAIN, UNCOVERED_KEYS, Family, family_key
 from evaluator.fields import Fields, InvalidWorkload
@@ -74,12 +76,25 @@ def read_model(
         bool(uneven or (tower and seen is None)) or family is None or _uncovered(keys, family)
     )
     shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered)
-    if seen and shape.computable:
-        shape = replace(shape, given_params=(computed_params(shape) or 0) + seen)
+    if not uneven and (seen or not tower):
+        shape = _counted(keys, shape, seen or 0)
     if uneven or not _cache_follows(keys, family):
         shape = replace(shape, dimensioned=False)
     beside = f" with a {tower}" if tower else ""
     return shape, _findings(keys, shape, (architecture or name) + beside)
+
+
+def _counted(keys: Fields, shape: ModelShape, seen: int) -> ModelShape:
+    """With the total where it can be told: a tower beside the text model, or layers of two kinds.
+
+    A total that the config states stands.
+    """
+    if keys.has("total_params"):
+        return shape
+    text = computed_params(shape) if shape.computable else hybrid_params(keys, shape)
+    if text is None or (shape.computable and not seen):
+        return shape
+    return replace(shape, given_params=text + seen)
 
 
 def _is_listed(value: object) -> bool:
@@ -192,8 +207,9 @@ def _shape(
         dimensioned=_dimensioned(keys, family),
         cached_layers=cached_layers(keys, layers),
         given_params=keys.integer("total_params", 1),
-        kept_16bit=_kept_modules(keys),
-        checkpoint_format=_checkpoint_format(keys),
+        kept_16bit=kept_modules(keys),
+        checkpoint_format=checkpoint_format(keys),
+        checkpoint_group=checkpoint_group(keys),
         source=keys.text("source", 2000) or "",
     )
 
@@ -324,28 +340,6 @@ def _positions(keys: Fields, family: Family) -> int:
     if stated is not None or family.extra_positions is None:
         return stated or 0
     return longest + family.extra_positions
-
-
-def _checkpoint_format(keys: Fields) -> str:
-    """The method, with its bits where they are not the usual 4 of a method of integers."""
-    table = keys.table("quantization_config")
-    method = (table.text("quant_method") or "") if table else ""
-    if table is None or method not in ("awq", "gptq", "bitsandbytes"):
-        return method
-    bits = table.integer("bits", 1, 16) or table.integer("w_bit", 1, 16)
-    bits = 8 if table.flag("load_in_8bit") else bits
-    return method if bits in (None, 4) else f"{method} of {bits} bits"
-
-
-def _kept_modules(keys: Fields) -> tuple[str, ...]:
-    for key in ("quantization_config", "checkpoint_quantization"):
-        table = keys.table(key)
-        if table is None:
-            continue
-        for name in ("modules_to_not_convert", "ignore", "ignored_layers"):
-            if kept := table.texts(name, limit=10_000):
-                return kept
-    return ()
 
 
 def _findings(keys: Fields, shape: ModelShape, architecture: str) -> list[Finding]:

@@ -52,6 +52,7 @@ class Family:
 PLAIN = Family()
 _QWEN2 = Family(qkv_bias=True, attention_bias_on_output=False, windows="opt_in")
 _QWEN3 = Family(qk_norm=QkNorm.HEAD, windows="opt_in")
+_DELTA = Family(qk_norm=QkNorm.HEAD, shared_gate=True)
 _GEMMA = Family(tied=True, head_dim=256)
 _GEMMA3 = replace(
     _GEMMA,
@@ -83,6 +84,10 @@ FAMILIES: Mapping[str, Family] = {
     "qwen3moe": _QWEN3,
     "qwen3vl": _QWEN3,
     "qwen3vlmoe": _QWEN3,
+    "qwen3next": _DELTA,
+    "qwen35": _DELTA,
+    "qwen35moe": _DELTA,
+    "nemotronh": Family(gated=False, norms_per_layer=1),
     "gemma": _GEMMA,
     "gemma2": replace(_GEMMA, norms_per_layer=4, windows="alternate"),
     "gemma3": _GEMMA3,

@@ -14,7 +14,7 @@ class WeightFormat:
 
     `whole` is True where the figure is an average over every tensor of the model, `experts_only`
     where only expert matrices are quantised. `mapped` is True where an engine holds the file as it
-    is, without tensors of its own beside it.
+    is, without tensors of its own beside it. `group` weights share a scale that cannot be divided.
     """
 
     bits: Range
@@ -22,6 +22,7 @@ class WeightFormat:
     whole: bool = False
     experts_only: bool = False
     mapped: bool = False
+    group: int = 1
 
 
 _SCALED_4BIT = "4 bits + 16-bit scale (and zero point) per group of 128, or of 32"
@@ -32,15 +33,18 @@ WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
     "fp32": WeightFormat(exact(32), "4 bytes per weight", whole=True),
     "fp8": WeightFormat(Range(8, 8.01, 8.03), "1 byte + scales per channel or block"),
     "int8": WeightFormat(Range(8, 8.01, 8.03), "1 byte + scales per channel"),
-    "awq-int4": WeightFormat(Range(4.125, 4.16, 4.65), _SCALED_4BIT),
-    "gptq-int4": WeightFormat(Range(4.125, 4.16, 4.65), _SCALED_4BIT),
+    "awq-int4": WeightFormat(Range(4.125, 4.16, 4.65), _SCALED_4BIT, group=128),
+    "gptq-int4": WeightFormat(Range(4.125, 4.16, 4.65), _SCALED_4BIT, group=128),
     "int4": WeightFormat(Range(4.125, 4.5, 4.65), _SCALED_4BIT),
     "bnb-nf4": WeightFormat(
         Range(4.127, 4.5, 4.95),
         "4 bits + fp32 scale per 64, or 8-bit scales twice quantised; dynamic mixes a tenth more",
     ),
     "mxfp4": WeightFormat(exact(4.25), "4 bits + 8-bit scale per 32", experts_only=True),
-    "nvfp4": WeightFormat(Range(4.5, 4.5, 4.52), "4 bits + 8-bit scale per 16"),
+    "nvfp4": WeightFormat(
+        Range(4.5, 4.5, 4.52),
+        "4 bits + 8-bit scale per 16 + one fp32 scale per tensor, under 0.02 bits",
+    ),
 }
 
 GGUF_BITS: Mapping[str, float] = {
@@ -83,11 +87,51 @@ KV_BYTES: Mapping[str, float] = {
 """Bytes per cache element."""
 
 
+GROUPED = ("awq-int4", "gptq-int4", "int4")
+USUAL_GROUPS = (32, 64, 128)
+PER_CHANNEL = "channel"
+LARGEST_GROUP = 65_536
+SHORTEST_COLUMN = 1024
+"""The inner size of the narrowest matrices that are quantised: with one group for each column, 20
+bits per column come to at most 0.02 bits a weight."""
+
+
 def weight_format(name: str) -> WeightFormat | None:
-    """None for a format that is not known; "gguf:Q4_K_M" names a GGUF mix."""
+    """None for a format that is not known.
+
+    "gguf:Q4_K_M" names a GGUF mix, "gptq-int4:g32" groups of 32 weights and "gptq-int4:channel"
+    one group for each column.
+    """
     if name.startswith("gguf:"):
         return _gguf(name.removeprefix("gguf:"))
-    return WEIGHT_FORMATS.get(name)
+    method, _, group = name.partition(":")
+    return _grouped(method, group) if group else WEIGHT_FORMATS.get(name)
+
+
+def with_group(method: str, group: int | None) -> str:
+    """The name of a format with groups of a size; -1 is one group for each column."""
+    if group is None or method not in GROUPED:
+        return method
+    return f"{method}:{PER_CHANNEL if group == -1 else f'g{group}'}"
+
+
+def _grouped(method: str, group: str) -> WeightFormat | None:
+    """4 bits, and for each group a scale of 16 and, unless kernels drop it, a zero point of 4."""
+    if method not in GROUPED:
+        return None
+    if group == PER_CHANNEL:
+        bits = Range(4.0, 4.01, 4.0 + 20 / SHORTEST_COLUMN)
+        return WeightFormat(bits, "4 bits + 16-bit scale and zero point per column")
+    size = int(group[1:]) if group[:1] == "g" and group[1:].isdecimal() and len(group) < 7 else 0
+    if not (0 < size <= LARGEST_GROUP and group.isascii()):
+        return None
+    bits = Range(4 + 16 / size, 4 + 20 / size, 4 + 20 / size + INDEX_BITS)
+    source = f"4 bits + 16-bit scale and 4-bit zero point per group of {size}"
+    return WeightFormat(bits, source, group=size)
+
+
+INDEX_BITS = 0.03
+"""A 32-bit group index for each row of a matrix of 1,024 columns or more (GPTQ's `g_idx`)."""
 
 
 def _gguf(mix: str) -> WeightFormat | None:
@@ -99,4 +143,6 @@ def _gguf(mix: str) -> WeightFormat | None:
 
 
 def weight_format_names() -> tuple[str, ...]:
-    return (*WEIGHT_FORMATS, *(f"gguf:{mix}" for mix in GGUF_BITS))
+    sized = (f"{method}:g{size}" for method in GROUPED for size in USUAL_GROUPS)
+    columns = (f"{method}:{PER_CHANNEL}" for method in GROUPED)
+    return (*WEIGHT_FORMATS, *sized, *columns, *(f"gguf:{mix}" for mix in GGUF_BITS))

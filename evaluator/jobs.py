@@ -180,6 +180,17 @@ class Workload:
     assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
     findings: tuple[Finding, ...] = field(default=(), compare=False)
 
+    @property
+    def terms(self) -> str:
+        """Engine and length, without which no word on memory means anything."""
+        job = self.serving
+        if job is None:
+            length = self.training.seq_len if self.training else 0
+            return f"training on sequences of {length:,} tokens"
+        engine = f"{job.engine} {job.engine_version}".strip()
+        limit = f", limit {job.max_model_len:,}" if job.max_model_len else ""
+        return f"{engine} with {job.sequence_tokens:,} tokens a sequence{limit}"
+
     def fingerprint(self) -> str:
         """Equal for workloads that every verdict treats alike.
 

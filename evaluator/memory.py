@@ -108,7 +108,11 @@ def _width(ranks: tuple[RankBudget, ...]) -> tuple[Finding, ...]:
 
 
 def fit(memory: MemoryBudget, usable_bytes: int | None) -> Fit:
-    """Whether the binding rank fits a GPU that reports `usable_bytes`. None is unknown."""
+    """Whether the binding rank fits a GPU that reports `usable_bytes`. None is unknown.
+
+    It fits for sure only where no rank class exceeds its limits at its high end: a last stage with
+    logits may need less than the first in the typical case, and more at the most.
+    """
     rank = memory.binding
     if rank is None or usable_bytes is None:
         needed = rank.bytes if rank else None
@@ -119,7 +123,8 @@ def fit(memory: MemoryBudget, usable_bytes: int | None) -> Fit:
     if missing:
         word = FitWord.DOES_NOT_FIT
     else:
-        sure = all(limit.needed.high <= limit.allowed(usable_bytes) for limit in limits)
+        held = [limit for one in memory.ranks for limit in memory.limits(one)]
+        sure = all(limit.needed.high <= limit.allowed(usable_bytes) for limit in held)
         word = FitWord.FITS if sure else FitWord.TIGHT
     allowed = binding.allowed(usable_bytes)
     return Fit(word, rank.rank, binding.needed, allowed, missing, binding.share)
@@ -163,7 +168,8 @@ def _first_that_fits(steps: tuple[Step, ...], usable_bytes: int) -> Change | Non
 
 def _larger_gpu(memory: MemoryBudget) -> Change:
     needed = memory.usable_for(memory.binding) if memory.binding else exact(0)
-    least, safe = ceil(gib(needed.typical)), ceil(gib(needed.high))
+    most = max((memory.usable_for(rank).high for rank in memory.ranks), default=0)
+    least, safe = ceil(gib(needed.typical)), ceil(gib(most))
     words = f"Use GPUs that report at least {least} GiB ({safe} GiB to be safe)."
     return Change("usable_gib", str(least), words)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 
 from evaluator.findings import Code, Finding, finding
+from evaluator.formats import weight_format
 from evaluator.jobs import Workload
 from evaluator.ranges import choose, larger
 from evaluator.shapes import ModelShape
@@ -223,17 +224,15 @@ def _refuse_tensor(workload: Workload, plan: Plan) -> Finding | None:
     return finding(Code.PLAN_INDIVISIBLE, quantity=quantity, degree=plan.tp, change=change)
 
 
-QUANTISATION_GROUP = {"awq-int4": 128, "gptq-int4": 128}
-"""Weights that share a scale must stay on one rank, or the engine refuses to load (B1 formats)."""
-
-
 def _undivided_by(workload: Workload, tp: int) -> str:
     """The first quantity of the model that `tp` ranks cannot share. Empty when they can.
 
     The vocabulary is padded by every engine, so it never refuses. KV heads are copied where there
-    are more ranks than heads; a latent cache is copied always.
+    are more ranks than heads; a latent cache is copied always. Weights that share a scale must stay
+    on one rank, or the engine refuses to load.
     """
-    model, group = workload.model, QUANTISATION_GROUP.get(workload.weights_format, 1)
+    model, form = workload.model, weight_format(workload.weights_format)
+    group = form.group if form else 1
     heads, kv_heads = model.attention.heads, model.attention.kv_heads
     if heads % tp:
         return f"{heads} attention heads"

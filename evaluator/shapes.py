@@ -86,7 +86,8 @@ class ModelShape:
     `dimensioned` is False where layers, width or heads are missing, so that neither cache nor
     activations follow. `cached_layers` is how many layers keep a growing cache; None is all.
     `kept_16bit` are names of modules that a quantised checkpoint leaves in 16 bits, and
-    `checkpoint_format` is how the checkpoint is quantised in the config's own words ("" is not).
+    `checkpoint_format` is how the checkpoint is quantised in the config's own words ("" is not),
+    `checkpoint_group` how many weights share a scale, -1 for a whole column.
     `predict_layers` are extra layers on the last stage that predict tokens further ahead; engines
     and published counts leave them out, so they are 0 unless a training job has them.
     """
@@ -113,5 +114,6 @@ class ModelShape:
     given_params: int | None = None
     kept_16bit: tuple[str, ...] = ()
     checkpoint_format: str = ""
+    checkpoint_group: int | None = None
     predict_layers: int = 0
     source: str = ""

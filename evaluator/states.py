@@ -215,14 +215,22 @@ def gathered_bytes(
 ) -> Range:
     """Layers that are whole for a moment: gathered by full sharding, or unpacked from 4 bits.
 
-    `table` are the parameters of the embedding, the largest unit of some models.
+    `table` are the parameters of the embedding, the largest unit of some models. Without sharding
+    nothing is prefetched, but a second layer may not yet be freed.
     """
     sharded = _shards(job, plan)
     layer = largest_layer(stage, plan) * GATHERED_BYTES
     holds = (stage.rank.has_embedding | stage.rank.has_head) & sharded
     whole = choose(holds, table * GATHERED_BYTES // plan.tp, 0)
-    size = Range(layer, 2 * layer, larger(4 * layer, 2 * layer + 2 * whole))
+    alone = Range(layer, layer, larger(2 * layer, 2 * whole))
+    size = choose_range(sharded, alone, Range(layer, 2 * layer, 4 * layer))
     return choose_range(_gathers(job, form, plan), size, exact(0))
+
+
+def prefetched_bytes(stage: Stage, job: TrainingJob, plan: Plan) -> Range:
+    """The next layer, gathered while the current one computes; at most with its gradients."""
+    layer = largest_layer(stage, plan) * GATHERED_BYTES
+    return choose_range(_shards(job, plan), Range(0 * layer, layer, 2 * layer), exact(0))
 
 
 def _shards(job: TrainingJob, plan: Plan) -> Number:
@@ -235,21 +243,30 @@ def _gathers(job: TrainingJob, form: WeightFormat, plan: Plan) -> Number:
     return _shards(job, plan) | unpacks
 
 
-def gathered_component(
+def gathered_components(
     workload: Workload, job: TrainingJob, form: WeightFormat, plan: Plan, rank: RankClass
-) -> Component | None:
+) -> tuple[Component, ...]:
+    """The layer at hand and the one after it. Empty where layers are whole anyway."""
     model = workload.model
-    if not model.computable:
-        return None
+    if not model.computable or not _gathers(job, form, plan):
+        return ()
     stage, table = stage_of(model, rank), model.vocab * model.hidden
-    if not _gathers(job, form, plan):
-        return None
-    size = gathered_bytes(stage, table, job, form, plan)
     layer = largest_layer(stage, plan) * GATHERED_BYTES
-    return Component(
+    inputs = (("bytes of the largest layer", f"{layer:,}"), ("shard ranks", str(plan.shard)))
+    at_hand = Component(
         name="gathered_layers",
-        bytes=size,
-        formula="current and next layer in 16 bits; at most with their gradients or the embedding",
-        inputs=(("bytes of the largest layer", f"{layer:,}"), ("shard ranks", str(plan.shard))),
-        source="ZeRO-3 and FSDP hold the current and the prefetched layer whole",
+        bytes=gathered_bytes(stage, table, job, form, plan),
+        formula="current layer in 16 bits; at most with its gradients, or the embedding with its",
+        inputs=inputs,
+        source="ZeRO-3 and FSDP hold the current layer whole, ZeRO, arXiv 1910.02054, section 5",
     )
+    if not _shards(job, plan):
+        return (at_hand,)
+    ahead = Component(
+        name="prefetched_layers",
+        bytes=prefetched_bytes(stage, job, plan),
+        formula="the next layer in 16 bits; none without prefetch, at most with its gradients",
+        inputs=inputs,
+        source="FSDP backward_prefetch and forward_prefetch; DeepSpeed stage3_prefetch_bucket_size",
+    )
+    return (at_hand, ahead)

@@ -9,7 +9,7 @@ from evaluator.jobs import TrainingJob, Workload
 from evaluator.partition import RankClass
 from evaluator.plans import Plan
 from evaluator.ranges import Range, total
-from evaluator.states import buckets_component, gathered_component, states_component
+from evaluator.states import buckets_component, gathered_components, states_component
 from evaluator.units import GIB
 
 RESERVE = Range(1.0 * GIB, 2.5 * GIB, 5.0 * GIB)
@@ -20,13 +20,11 @@ def training_components(
     workload: Workload, job: TrainingJob, form: WeightFormat, plan: Plan, rank: RankClass
 ) -> tuple[Component, ...]:
     """States, gathered layers or buckets, activations, logits on the last stage, overhead."""
-    optional = (
-        gathered_component(workload, job, form, plan, rank),
-        buckets_component(workload, job, plan, rank),
-    )
+    buckets = buckets_component(workload, job, plan, rank)
     parts = [
         states_component(workload, job, form, plan, rank),
-        *(part for part in optional if part),
+        *gathered_components(workload, job, form, plan, rank),
+        *([buckets] if buckets else []),
         activations_component(workload.model, job, plan, rank),
         *([logits_component(workload.model, job, plan)] if rank.has_head else []),
     ]

@@ -236,7 +236,7 @@ def _judge_plan(book: Workbook, plan: Plan, machine: Machine) -> PlanVerdict:
             *ram_finding(machine, weights),
             *host_findings(host),
         ),
-        reasons=_reasons(plan, fitted, link, host),
+        reasons=_reasons(plan, fitted, book.workload.terms, link, host),
         weakest=_weakest(plan, machine),
     )
 
@@ -285,20 +285,20 @@ FIT_SENTENCES = {
 
 
 def _reasons(
-    plan: Plan, fitted: Fit, link: LinkVerdict, host: Sequence[HostItem]
+    plan: Plan, fitted: Fit, terms: str, link: LinkVerdict, host: Sequence[HostItem]
 ) -> tuple[str, ...]:
     """Sentences in the order of the questions: memory, link, host, place among the plans."""
     failed = (f"{item.name}: {item.reason}" for item in failures(host))
-    return (_fit_sentence(fitted), link.reason, *failed, plan.reason)
+    return (_fit_sentence(fitted, terms), link.reason, *failed, plan.reason)
 
 
-def _fit_sentence(fitted: Fit) -> str:
+def _fit_sentence(fitted: Fit, terms: str) -> str:
     if fitted.needed is None or fitted.allowed_bytes is None:
         return "Whether it fits is unknown: memory per GPU or the size of the model is not known."
     low, high = gib(fitted.needed.low), size_words(fitted.needed.high)
     sentence = FIT_SENTENCES.get(fitted.word, "It is unknown whether it fits.")
     allowed = size_words(fitted.allowed_bytes)
-    return sentence.format(needed=f"{low:.1f} to {high}", allowed=allowed)
+    return f"{sentence.format(needed=f'{low:.1f} to {high}', allowed=allowed)} Judged for {terms}."
 
 
 def _weakest(plan: Plan, machine: Machine) -> Weakest:

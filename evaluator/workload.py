@@ -15,7 +15,7 @@ from evaluator.configs import read_model
 from evaluator.facts import Grade
 from evaluator.fields import Fields, InvalidWorkload
 from evaluator.findings import Finding
-from evaluator.formats import weight_format_names
+from evaluator.formats import weight_format_names, with_group
 from evaluator.job_fields import Defaults, read_serving, read_training
 from evaluator.jobs import Needs, Task, Workload
 from evaluator.models import preset
@@ -35,6 +35,7 @@ COMPONENTS = (
     "draft_model",
     "model_states",
     "gathered_layers",
+    "prefetched_layers",
     "gradient_buckets",
     "logits",
     "overhead",
@@ -48,6 +49,9 @@ MODULE_FORMATS: Mapping[str, str] = {
     "awq": "awq-int4",
     "gptq": "gptq-int4",
     "gptq of 8 bits": "int8",
+    "int8": "int8",
+    "int4": "int4",
+    "nvfp4": "nvfp4",
     "bitsandbytes": "bnb-nf4",
     "bitsandbytes of 8 bits": "int8",
 }
@@ -108,16 +112,17 @@ def _model(keys: Fields, defaults: Defaults) -> tuple[ModelShape, list[Finding]]
 def _weights_format(keys: Fields, model: ModelShape, defaults: Defaults, *, trained: bool) -> str:
     """The stated format, else the checkpoint's own; weights that are trained have 16 bits."""
     stated = keys.choice("weights_format", weight_format_names())
+    named = MODULE_FORMATS.get(model.checkpoint_format, "")
     if stated is not None:
-        return stated
+        return with_group(stated, model.checkpoint_group) if stated == named else stated
     if trained:
         return defaults.take("weights_format", "bf16", "the usual format of training")
     method = model.checkpoint_format
-    if method and method not in MODULE_FORMATS:
+    if method and not named:
         raise keys.refuse("weights_format", f"a format, as the checkpoint is quantised by {method}")
     if method:
         reason = "the model's quantization_config"
-        return defaults.take("weights_format", MODULE_FORMATS[method], reason)
+        return defaults.take("weights_format", with_group(named, model.checkpoint_group), reason)
     return defaults.take("weights_format", "bf16", "the usual format of a checkpoint")
 
 

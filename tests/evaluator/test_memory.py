@@ -78,6 +78,22 @@ def test_weights_take_the_bytes_of_their_format(model: str, weights: str, gigaby
     assert size.typical / GB == pytest.approx(gigabytes, rel=0.005)
 
 
+@pytest.mark.parametrize(
+    ("name", "bits"),
+    [("gptq-int4:g32", 4.625), ("awq-int4:g128", 4.15625), ("int4:g64", 4.3125)],
+)
+def test_smaller_groups_have_more_scales(name: str, bits: float) -> None:
+    form = weight_format(name)
+    assert form is not None
+    assert form.bits.ordered
+    assert form.bits.typical == pytest.approx(bits)
+
+
+@pytest.mark.parametrize("name", ["fp8:g32", "awq-int4:g0", "awq-int4:g\u0663", "awq-int4:32"])
+def test_groups_of_no_size_are_no_format(name: str) -> None:
+    assert weight_format(name) is None
+
+
 def test_8_bit_weights_keep_embedding_and_head_at_16_bits() -> None:
     shape, form = preset("llama-3.1-70b"), weight_format("int8")
     assert form is not None
@@ -231,10 +247,19 @@ def test_full_sharding_divides_the_states_and_plain_data_parallel_does_not() -> 
     assert part(job, Plan(dp=8, shard=8), "model_states").typical == pytest.approx(whole / 8)
 
 
-def test_full_sharding_gathers_whole_layers_again() -> None:
-    gathered = part(training(), Plan(dp=8, shard=8), "gathered_layers")
-    assert gathered.typical == pytest.approx(2 * 2 * 218_112_000, rel=0.001)
-    assert gathered.high > 2 * 1.05 * GB
+def test_full_sharding_gathers_a_whole_layer_and_prefetches_the_next() -> None:
+    plan, layer = Plan(dp=8, shard=8), 2 * 218_112_000
+    gathered = part(training(), plan, "gathered_layers")
+    ahead = part(training(), plan, "prefetched_layers")
+    assert gathered.typical == pytest.approx(layer, rel=0.001)
+    assert gathered.high == 2 * 2 * 128_256 * 4096
+    assert (ahead.low, ahead.typical, ahead.high) == (0, gathered.typical, 2 * gathered.typical)
+
+
+def test_a_base_of_four_bits_is_unpacked_and_not_prefetched() -> None:
+    rank = budget(training(lora={}, weights_format="bnb-nf4"), ONE).ranks[0]
+    assert rank.component("gathered_layers")
+    assert rank.component("prefetched_layers") is None
 
 
 def test_plain_data_parallel_may_keep_its_gradients_twice() -> None:
@@ -411,10 +436,38 @@ def test_more_tensor_ranks_never_raise_weights(slug: str, tp: int) -> None:
     assert weights_on(shape, form, Plan(tp=2 * tp), rank).typical <= narrow.typical
 
 
-def test_more_layers_take_more() -> None:
-    job = training("llama-3.1-8b")
-    deeper = replace(job, model=replace(job.model, layers=64))
-    assert budget(deeper, ONE).ranks[0].bytes.typical > budget(job, ONE).ranks[0].bytes.typical
+@given(
+    st.sampled_from(["llama-3.1-8b", "gemma-2-9b", "mixtral-8x7b-v0.1", "deepseek-v3"]),
+    st.booleans(),
+    st.integers(4, 200),
+    st.integers(1, 200),
+    st.sampled_from([1, 2, 4]),
+)
+def test_a_budget_never_falls_with_layers(
+    slug: str, serve: bool, layers: int, more: int, pp: int
+) -> None:
+    job, plan = serving(slug) if serve else training(slug), Plan(pp=pp)
+    for end in ("low", "typical", "high"):
+        fewer, deeper = (
+            max(getattr(rank.bytes, end) for rank in budget(with_layers(job, depth), plan).ranks)
+            for depth in (layers, layers + more)
+        )
+        assert fewer <= deeper * (1 + 1e-12)
+
+
+def test_a_plan_fits_only_where_every_rank_does_at_its_high_end() -> None:
+    """The last stage needs less than the first in the typical case, and more at the most."""
+    ranks = [
+        RankBudget(name, (Component("weights", size, ""),))
+        for name, size in (("first", Range(8, 10, 11)), ("last", Range(7, 9, 14)))
+    ]
+    memory = MemoryBudget(tuple(ranks))
+    assert fit(memory, 12).word is FitWord.TIGHT
+    assert fit(memory, 14).word is FitWord.FITS
+
+
+def with_layers(job: Workload, layers: int) -> Workload:
+    return replace(job, model=replace(job.model, layers=layers))
 
 
 def test_an_unknown_architecture_gives_no_budget_and_says_why() -> None:
@@ -517,6 +570,50 @@ def test_recomputing_comes_before_a_larger_plan() -> None:
     job = training("llama-3.1-8b", seq_len=32_768)
     keys = [change.key for change in smallest_change(job, Plan(dp=8, shard=8), 80 * GIB)]
     assert keys[0] == "recompute"
+
+
+def changed(workload: Workload, plan: Plan, usable: int) -> dict[str, str]:
+    return {change.key: change.value for change in smallest_change(workload, plan, usable)}
+
+
+def test_states_may_wait_in_host_memory() -> None:
+    """8 billion parameters: 16 bytes each are 128 GB, without the optimizer's 12 still 32 GB."""
+    job = training("llama-3.1-8b", recompute="full", seq_len=512)
+    assert changed(job, ONE, 80 * GB)["offload"] == "optimizer"
+    assert changed(job, ONE, 24 * GB)["offload"] == "params"
+    words = next(one.words for one in smallest_change(job, ONE, 80 * GB) if one.key == "offload")
+    assert "GB in each machine" in words
+
+
+def test_a_frozen_base_is_offloaded_whole_or_not_at_all() -> None:
+    job = training("llama-3.1-8b", recompute="full", seq_len=512, lora={})
+    assert changed(job, ONE, 14 * GB).get("offload") == "params"
+
+
+def test_a_job_that_recomputes_all_may_still_move_its_inputs_to_the_host() -> None:
+    job = training("llama-3.1-8b", recompute="full", seq_len=65_536, chunked_loss=True)
+    plan, moved = Plan(dp=64, shard=64), "offload"
+    smaller = replace(job, training=replace(job.training or GPT_JOB, recompute=Recompute.OFFLOAD))
+    room = int(budget(smaller, plan).ranks[0].bytes.typical) + GIB // 8
+    assert changed(job, plan, room)["recompute"] == moved
+    assert "recompute" not in changed(smaller, plan, room // 2)
+
+
+def test_scores_are_recomputed_before_whole_layers() -> None:
+    job = training("llama-3.1-8b", seq_len=8192, attention="unfused")
+    needed = part(job, ONE, "activations").typical
+    assert needed > 0
+    room = budget(job, ONE).ranks[0].bytes.typical - needed / 4
+    assert changed(job, ONE, int(room))["recompute"] == "selective"
+
+
+def test_a_model_of_an_odd_width_is_split_into_stages() -> None:
+    """3 KV heads: no second tensor rank, but two stages."""
+    small = replace(preset("llama-3.1-8b"), attention=Attention(9, 3, 128))
+    job = replace(serving(), model=small)
+    offered = changed(job, ONE, 12 * GIB)
+    assert "tp" not in offered
+    assert offered["pp"] == "2"
 
 
 def test_only_legal_tensor_degrees_are_offered() -> None:

@@ -119,7 +119,8 @@ def test_what_cannot_be_computed_says_so(shared: Path) -> None:
         if name != "_about" and entry["total_params_computed"] is None:
             shape, findings = read_model(entry)
             assert computed_params(shape) is None, name
-            assert Code.ARCHITECTURE_UNKNOWN in {one.code for one in findings}, name
+            unknown = Code.ARCHITECTURE_UNKNOWN in {one.code for one in findings}
+            assert unknown == (total_params(shape) is None), name
 
 
 def test_an_unknown_architecture_takes_the_count_that_is_given() -> None:
@@ -394,6 +395,49 @@ def test_a_key_that_cannot_be_used_is_named(keys: dict[str, Any], field: str) ->
     with pytest.raises(InvalidWorkload) as refusal:
         read_model({**LLAMA_8B, **keys})
     assert field in str(refusal.value)
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "negative layers": (
+        {"num_hidden_layers": -32},
+        "model.num_hidden_layers: read -32, expected a whole number from 1 to 1000",
+    ),
+    "1e30 parameters": (
+        {"total_params": 1e30},
+        "model.total_params: read 1e+30, expected a whole number from 1 to 1000000000000000",
+    ),
+    "query heads that do not divide": (
+        {"num_attention_heads": 24, "num_key_value_heads": 8},
+        "model.num_attention_heads: read 24, expected a divisor of hidden_size 4096, or head_dim",
+    ),
+    "KV heads that do not divide": (
+        {"num_key_value_heads": 5},
+        "model.num_key_value_heads: read 5, expected a divisor of the 32 attention heads",
+    ),
+    "a missing key": (
+        {"intermediate_size": None},
+        "model.intermediate_size: read nothing, expected the inner size of the MLP",
+    ),
+    "Unicode digits": (
+        {"hidden_size": "４０９６"},
+        r"model.hidden_size: read '\uff14\uff10\uff19\uff16', expected a whole number",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", BAD)
+def test_bad_input_says_what_was_read_and_expected(why: str) -> None:
+    keys, message = BAD[why]
+    with pytest.raises(InvalidWorkload) as refusal:
+        read_model({**LLAMA_8B, **keys})
+    assert str(refusal.value).startswith(message)
+
+
+def test_fifty_megabytes_of_text_in_one_key_are_refused_shortly() -> None:
+    with pytest.raises(InvalidWorkload) as refusal:
+        read_model({**LLAMA_8B, "model_type": "x" * 50_000_000})
+    assert str(refusal.value).endswith("expected a text of at most 200 characters")
+    assert len(str(refusal.value)) < 200
 
 
 def test_a_file_of_megabytes_is_refused_by_its_number_of_keys() -> None:

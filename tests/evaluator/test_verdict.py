@@ -268,3 +268,25 @@ def test_machines_that_differ_in_dates_alone_are_one_configuration() -> None:
 def test_a_machine_of_which_nothing_is_known_can_still_be_judged() -> None:
     assert judge(preset(TRAIN_70B), Machine()).status is Status.UNKNOWN
     assert judge(train(), Machine()).gpu_count is None
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_whether_it_fits_is_said_for_an_engine_and_a_length(count: int) -> None:
+    job = serve(engine="sglang", engine_version="0.5", max_model_len=8192)
+    named = "sglang 0.5 with 1,280 tokens a sequence, limit 8,192"
+    plans = judge(job, machine(gb=80, count=count)).plans
+    assert plans
+    assert all(named in one.reasons[0] for one in plans)
+
+
+def test_training_names_its_length() -> None:
+    assert "sequences of 2,048 tokens" in train(seq_len=2048).terms
+
+
+def test_a_pinned_component_decides_the_verdict() -> None:
+    small = "llama-3.1-8b"
+    free, held = serve(small), serve(small, pins={"activations": 78 * GIB})
+    assert free.fingerprint() != held.fingerprint()
+    assert judge(free, machine(gb=80, count=1)).status is Status.READY
+    refused = judge(held, machine(gb=80, count=1))
+    assert {one.fit.word for one in refused.plans} == {FitWord.DOES_NOT_FIT}

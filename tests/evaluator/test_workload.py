@@ -316,10 +316,26 @@ def test_a_config_without_an_architecture_is_read_as_a_plain_decoder_and_says_so
     assert "model.architectures" in {one.key for one in workload.assumptions}
 
 
+def _described(**weights: Any) -> dict[str, Any]:
+    groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
+    return {"quant_method": "compressed-tensors", "config_groups": groups}
+
+
 @pytest.mark.parametrize(
     ("stated", "expected"),
     [
         ({"quant_method": "gptq", "bits": 4}, "gptq-int4"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 32}, "gptq-int4:g32"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": -1}, "gptq-int4:channel"),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128}, "awq-int4:g128"),
+        ({"quant_method": "awq", "w_bit": 4, "q_group_size": 64}, "awq-int4:g64"),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 32}, "int8"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
+        (_described(type="float", num_bits=4, group_size=16), "nvfp4"),
+        (_described(type="float", num_bits=8, strategy="channel"), "fp8"),
+        (_described(type="int", num_bits=4, group_size=32), "int4:g32"),
+        (_described(type="int", num_bits=4, strategy="channel"), "int4:channel"),
+        (_described(type="int", num_bits=8), "int8"),
         ({"quant_method": "gptq", "bits": 8}, "int8"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "bnb-nf4"),
@@ -334,4 +350,19 @@ def test_bits_without_a_format_are_refused() -> None:
     quantised = {"quant_method": "gptq", "bits": 3}
     model = {**dict(presets()["llama-3.1-8b"].config), "quantization_config": quantised}
     with pytest.raises(InvalidWorkload, match="gptq of 3 bits"):
+        parse_workload({"task": "serve", "model": model})
+
+
+def test_a_stated_method_takes_the_groups_of_its_checkpoint() -> None:
+    quantised = {"quant_method": "gptq", "bits": 4, "group_size": 32}
+    model = {**dict(presets()["llama-3.1-8b"].config), "quantization_config": quantised}
+    job = {"task": "serve", "model": model, "weights_format": "gptq-int4"}
+    assert parse_workload(job).weights_format == "gptq-int4:g32"
+
+
+@pytest.mark.parametrize("size", [-2, 65_537, "32", True, "\uff13\uff12"])
+def test_a_group_that_is_no_size_is_refused(size: Any) -> None:
+    quantised = {"quant_method": "gptq", "bits": 4, "group_size": size}
+    model = {**dict(presets()["llama-3.1-8b"].config), "quantization_config": quantised}
+    with pytest.raises(InvalidWorkload, match=r"group_size: read .*, expected a whole number"):
         parse_workload({"task": "serve", "model": model})

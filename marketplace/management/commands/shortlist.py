@@ -210,6 +210,7 @@ def request_words(workload: Workload, result: Shortlist) -> str:
         asked += f", {job.concurrency} requests of {job.input_tokens} + {job.output_tokens} tokens"
     if workload.training:
         asked += f", sequences of {workload.training.seq_len} tokens"
+    asked += f"; memory judged for {workload.terms}"
     assumed = "; ".join(f"{one.key} = {one.value}" for one in workload.assumptions)
     return f"{asked}. Prices in {result.currency}." + (f" Assumed: {assumed}." if assumed else "")
 
