@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
 from evaluator.evidence.json_parts import without_parts
 from evaluator.evidence.lines import ESCAPES, INVISIBLE
 from evaluator.evidence.readings import Scrubbed
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}"
-PLACEHOLDER = re.compile(r"host-\d{1,4}")
+PLACEHOLDER = re.compile(r"host-\d{1,6}")
 TELLING = re.compile(r"(?=.{4})(?=.{0,120}[0-9.-])[A-Za-z].{0,120}")
 """A host name that is also looked for in running text: `node` alone would be a word."""
 
@@ -158,16 +159,18 @@ class Hosts:
     taken: set[str]
     known: dict[str, str] = field(default_factory=dict)
     removed: Counter[str] = field(default_factory=Counter)
+    free: Iterator[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """One count for all: a log that names 30,000 hosts is not searched anew for each."""
+        names = (f"host-{number}" for number in count(1))
+        self.free = (name for name in names if name not in self.taken)
 
     def placeholder(self, name: str) -> str:
         if PLACEHOLDER.fullmatch(name):
             return name
         if name not in self.known:
-            number = next(
-                at for at in range(1, len(self.taken) + 2) if f"host-{at}" not in self.taken
-            )
-            self.known[name] = f"host-{number}"
-            self.taken.add(self.known[name])
+            self.known[name] = next(self.free)
         return self.known[name]
 
     def replace(self, match: re.Match[str]) -> str:
@@ -196,15 +199,15 @@ def scrub(text: str) -> Scrubbed:
     plain, dropped = without_parts(plain)
     removed = Counter({"environment": dropped} if dropped else {})
     for kind, pattern, replacement in PATTERNS:
-        plain, count = pattern.subn(replacement, plain)
-        removed[kind] += count
+        plain, found = pattern.subn(replacement, plain)
+        removed[kind] += found
     hosts = Hosts(set(PLACEHOLDER.findall(plain)), removed=removed)
     for pattern in HOSTS:
         plain = pattern.sub(hosts.replace, plain)
     plain = PIDS.sub(r"\g<name>:0:0", plain)
     plain = ACCOUNT.sub(hosts.replace_account, plain)
     plain = WORD.sub(hosts.replace_word, plain)
-    return Scrubbed(plain, tuple(sorted((kind, count) for kind, count in removed.items() if count)))
+    return Scrubbed(plain, tuple(sorted((kind, times) for kind, times in removed.items() if times)))
 
 
-PIDS = re.compile(r"(?P<name>\bhost-\d{1,4}):\d{1,9}:\d{1,9}(?=\s{1,4}\[)")
+PIDS = re.compile(r"(?P<name>\bhost-\d{1,6}):\d{1,9}:\d{1,9}(?=\s{1,4}\[)")
