@@ -154,6 +154,37 @@ def test_a_faulty_gpu_is_left_out_where_others_do() -> None:
     assert found.groups == ((0, 2, 3, 4),)
 
 
+BRIDGED = joined("NV3", "SYS", "SYS", [(0, 1), (2, 3)], ("0", "0", "1", "1"))
+HALF = replace(BRIDGED, matrix=joined("NV4", "SYS", "SYS", [(2, 3)], ("0",) * 4).matrix)
+FOUR_WAY = uniform(4, "NV6")
+
+
+@pytest.mark.parametrize(
+    ("model", "topology", "word"),
+    [
+        ("RTX A6000", uniform(2, "NV3"), WORDS.CONTRADICTED),
+        ("RTX A6000", uniform(2, "NV4"), WORDS.PROVEN),
+        ("RTX A6000", BRIDGED, WORDS.CONTRADICTED),
+        ("RTX A6000", HALF, WORDS.PROVEN),
+        ("H100 NVL", uniform(2, "NV8"), WORDS.CONTRADICTED),
+        ("H100 NVL", uniform(2, "NV12"), WORDS.PROVEN),
+        ("H200 NVL", FOUR_WAY, WORDS.PROVEN),
+        ("V100", uniform(2, "NV3"), WORDS.PROVEN),
+        ("a card of no list", uniform(2, "NV3"), WORDS.PROVEN),
+    ],
+)
+def test_a_bridge_with_fewer_links_than_its_card_takes_is_not_believed(
+    model: str, topology: Topology, word: LinkWord
+) -> None:
+    of = replace(machine(model, count=topology.gpus), topology=Fact(topology, Grade.MEASURED))
+    found = judge_link(TP2, of, "")
+    assert found.word is word
+    if word is WORDS.CONTRADICTED:
+        (one,) = found.findings
+        assert one.code is Code.GPU_LINK_FAULTY
+        assert "the bridge of this card has" in one.sentence
+
+
 def test_inactive_links_contradict_a_claim_without_any_matrix() -> None:
     status = with_fault(Topology(gpus=8), FaultKind.INACTIVE_LINKS, *range(8))
     found = verdict(TP8, status, link=LinkClass.NVSWITCH)
