@@ -24,6 +24,8 @@ TELLING = re.compile(r"(?=.{4})(?=.{0,120}[0-9.-])[A-Za-z].{0,120}")
 NOT_HOSTS = re.compile(
     r"(?i)(?:gpu|nic|mlx|rank|channel|device|link)[\d_-]{0,8}|localhost|hostname"
 )
+NOT_NAMED = re.compile(r"(?:GPU|NIC)\d{0,4}|(?i:rank|channel|device|link|localhost|hostname)")
+"""Words where a host name is expected; `gpu77` is a usual name for a host there."""
 WORD = re.compile(r"(?<![A-Za-z0-9_.-])[A-Za-z0-9][A-Za-z0-9_.-]{3,120}")
 
 HOSTS = (
@@ -44,9 +46,15 @@ HOSTS = (
     ),
     re.compile(rf'(?i)(?P<before>"HostName" value=")(?P<host>{NAME})(?P<after>")'),
     re.compile(rf"(?m)(?P<before>^)(?P<host>{NAME})(?P<after>:[~/][^\s$#]{{0,120}}[$#]\s)"),
-    re.compile(rf"(?P<before>\b(?:HOSTNAME|HOST|MASTER_ADDR)=)(?P<host>{NAME})(?P<after>)"),
+    re.compile(
+        rf"(?i)(?P<before>\b(?:host_?name|node_?name|host|master_addr|slurm_(?:job_)?nodelist|"
+        rf"slurmd_nodename)(?:=|:\s)\"?)(?P<host>{NAME})(?P<after>)"
+    ),
 )
-ACCOUNT = re.compile(rf"(?<![\w.+-])[\w.+-]{{1,64}}@(?P<host>{NAME})")
+ACCOUNT = re.compile(rf"(?<![\w.+-])(?P<user>[\w.+-]{{1,64}})@(?P<host>{NAME})")
+FOLDER = re.compile(r"(?<=/)[\w.+-]{3,64}(?![\w.+-])")
+NOBODY = frozenset({"root", "user", "ubuntu", "admin", "home", "data", "workspace"})
+"""Accounts of images and not of people, which also name folders."""
 
 Replacement = str | Callable[[re.Match[str]], str]
 
@@ -81,6 +89,14 @@ PATTERNS: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     (
         "secret",
         re.compile(r"(?i)(?P<name>\bbearer\s{1,4})(?!\[secret\])[A-Za-z0-9_.-]{8,400}"),
+        _keep("name", "[secret]"),
+    ),
+    (
+        "secret",
+        re.compile(
+            r"(?i)(?P<name>\b(?:password|passwd|secret|api[_-]?key|(?:access|auth)[_-]?token)"
+            r"\"?\s{0,4}[=:]\s{0,4}\"?)(?!\[secret\])[^\s,;\"]{4,400}"
+        ),
         _keep("name", "[secret]"),
     ),
     ("secret", re.compile(r"(?P<name>://)[^\s/@:]{1,80}:[^\s/@]{1,200}@"), _keep("name", "")),
@@ -126,16 +142,40 @@ PATTERNS: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         "[address]",
     ),
     (
+        "address",
+        re.compile(r"(?i)(?P<name>guid\"?\s{0,8}[:=]\s{0,8}\"?(?:0x)?)[0-9a-f]{16}\b"),
+        _keep("name", "[guid]"),
+    ),
+    (
+        "user",
+        re.compile(r"(?P<name>\\Users\\)(?!user\\)[^\\/:\"'<>|\n]{1,64}(?=\\)"),
+        _keep("name", "user"),
+    ),
+    (
         "user",
         re.compile(
-            r"(?P<name>(?:/home/|/Users/|\\Users\\|/export/home/))(?!user\b)[^\s/\\:\"'<>|]{1,64}"
+            r"(?im)(?P<name>(?:^[\s#|]{0,20}(?:user|user ?name|login|account)\s{0,20}:\s{0,8}|"
+            r"\s--user(?:name)?[ =]))(?!user\b)[A-Za-z][\w.-]{1,64}"
+        ),
+        _keep("name", "user"),
+    ),
+    (
+        "user",
+        re.compile(r"(?<![\w.+-])(?!user@)[\w.+-]{1,64}(?P<name>@\[address\])"),
+        r"user\g<name>",
+    ),
+    ("user", re.compile(r"(?<![\w/])~(?!user/)[a-z][\w.-]{1,64}(?P<name>/)"), r"~user\g<name>"),
+    (
+        "user",
+        re.compile(
+            r"(?P<name>(?:/home/|/users/|/Users/|\\Users\\|/export/home/))(?!user\b)[^\s/\\:\"'<>|]{1,64}"
         ),
         _keep("name", "user"),
     ),
     (
         "user",
         re.compile(
-            r"(?P<name>\b(?:USER|LOGNAME|USERNAME|SSH_CLIENT|SSH_CONNECTION|SUDO_USER)=)"
+            r"(?i)(?P<name>\b(?:USER|LOGNAME|USERNAME|SSH_CLIENT|SSH_CONNECTION|SUDO_USER)=)"
             r"(?!user\b)\S{1,120}"
         ),
         _keep("name", "user"),
@@ -158,6 +198,7 @@ class Hosts:
 
     taken: set[str]
     known: dict[str, str] = field(default_factory=dict)
+    users: set[str] = field(default_factory=set)
     removed: Counter[str] = field(default_factory=Counter)
     free: Iterator[str] = field(init=False)
 
@@ -175,15 +216,23 @@ class Hosts:
 
     def replace(self, match: re.Match[str]) -> str:
         name = match["host"]
-        if PLACEHOLDER.fullmatch(name) or NOT_HOSTS.fullmatch(name):
+        if PLACEHOLDER.fullmatch(name) or NOT_NAMED.fullmatch(name):
             return match[0]
         self.removed["host"] += 1
         return f"{match['before']}{self.placeholder(name)}{match['after']}"
 
     def replace_account(self, match: re.Match[str]) -> str:
+        self.users.add(match["user"])
         told = f"user@{self.placeholder(match['host'].rstrip('.-'))}"
         self.removed["user"] += told != match[0]
         return told
+
+    def replace_folder(self, match: re.Match[str]) -> str:
+        """A person's account in a path: `/raid/jdoe` beside `jdoe@host`."""
+        if match[0] not in self.users or match[0] in NOBODY:
+            return match[0]
+        self.removed["user"] += 1
+        return "user"
 
     def replace_word(self, match: re.Match[str]) -> str:
         name = match[0]
@@ -206,6 +255,7 @@ def scrub(text: str) -> Scrubbed:
         plain = pattern.sub(hosts.replace, plain)
     plain = PIDS.sub(r"\g<name>:0:0", plain)
     plain = ACCOUNT.sub(hosts.replace_account, plain)
+    plain = FOLDER.sub(hosts.replace_folder, plain)
     plain = WORD.sub(hosts.replace_word, plain)
     return Scrubbed(plain, tuple(sorted((kind, times) for kind, times in removed.items() if times)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -88,13 +89,20 @@ def names(rows: int) -> str:
     return "".join(f"node-a{at}:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1\n" for at in range(rows))
 
 
-def test_scrubbing_a_log_of_many_hosts_takes_a_time_that_grows_with_its_length() -> None:
+def accounts(rows: int) -> str:
+    return "".join(f"node-ann{at}@box{at} /node-ann{at}/x and some more\n" for at in range(rows))
+
+
+@pytest.mark.parametrize("make", [names, accounts])
+def test_scrubbing_a_log_of_many_names_takes_a_time_that_grows_with_its_length(
+    make: Callable[[int], str],
+) -> None:
     def seconds_of(text: str) -> float:
         begun = time.process_time()
         assert "node-a" not in scrub(text).text
         return time.process_time() - begun
 
-    small, large = seconds_of(names(2_000)), seconds_of(names(20_000))
+    small, large = seconds_of(make(2_000)), seconds_of(make(20_000))
     assert large < 30 * small + 0.5
 
 
