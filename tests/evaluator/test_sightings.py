@@ -188,3 +188,7 @@ def test_two_matrices_that_differ_are_a_conflict_whichever_stands_first(
 
 def test_the_same_matrix_twice_is_no_conflict() -> None:
     assert mismatches(sight(read_evidence(matrix_of("NV4") * 2)), 2, None) == ()
+
+
+def test_a_link_of_no_lanes_is_no_link() -> None:
+    assert "link" not in facts(sight(read_evidence(matrix_of("NV0"))))
