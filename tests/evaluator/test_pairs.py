@@ -16,6 +16,7 @@ from evaluator.findings import Code
 from evaluator.grouping import assign
 from evaluator.link_verdicts import LinkVerdict, LinkWord, cost_to_settle
 from evaluator.machine import Conflict, LinkClass, Machine
+from evaluator.meanings import EVIDENCE_MEANINGS
 from evaluator.plans import Plan
 from evaluator.topology import judge_link
 from evaluator.units import GB
@@ -116,6 +117,16 @@ def test_each_situation_has_its_word_and_its_finding(
     assert found.word is word
     codes = [one.code for one in found.findings]
     assert code in codes if code else codes == []
+
+
+MADE_OF_ROWS = {"own_evidence", "evidence_mismatch", "measured_elsewhere"}
+"""Codes about who brought what: tests/marketplace/test_evidence.py makes them."""
+
+
+def test_every_code_about_a_machine_is_produced_by_a_situation() -> None:
+    found = [verdict(plan, topology) for topology, plan, *_ in SITUATIONS]
+    made = {one.code.value for judged in found for one in judged.findings}
+    assert set(EVIDENCE_MEANINGS) - made == MADE_OF_ROWS
 
 
 @pytest.mark.parametrize(("topology", "plan", "word", "code"), SITUATIONS)
