@@ -29,6 +29,11 @@ def rank_of(word: str | None) -> int:
     return NOT_SEEN if word is None else RANK.get(family(word), NOT_SEEN)
 
 
+def links_in(word: str | None) -> int:
+    """NVLinks that a class counts: 18 in NV18, 0 where it counts none."""
+    return int(word[2:]) if word and re.fullmatch(r"NV\d+", word) else 0
+
+
 def is_fabric(word: str | None) -> bool:
     return word is not None and family(word) in FABRIC
 
@@ -158,6 +163,11 @@ class Topology:
     def worst_pair(self, group: Sequence[int]) -> tuple[int, int]:
         """The pair of the group that ranks last; the first of several."""
         return max(combinations(sorted(group), 2), key=lambda pair: rank_of(self.between(*pair)))
+
+    def links_of(self, gpu: int) -> int | None:
+        """NVLinks of one GPU to all others together. None where a pair of it was not seen."""
+        others = [self.between(gpu, to) for to in range(self.gpus) if to != gpu]
+        return sum(map(links_in, others)) if all(others) else None
 
     def best_pair(self, group: Sequence[int]) -> tuple[int, int]:
         """The pair of the group that ranks first."""

@@ -12,6 +12,7 @@ from evaluator.connections import (
     NOT_SEEN,
     Topology,
     is_fabric,
+    links_in,
     rank_of,
 )
 
@@ -66,7 +67,7 @@ def _costs(topology: Topology) -> dict[tuple[int, int], tuple[bool, int, int]]:
 
 def _class_cost(word: str | None) -> tuple[int, int]:
     rank = rank_of(word)
-    links = int(word[2:] or 0) if word and word.startswith("NV") and word[2:].isdigit() else 0
+    links = links_in(word)
     return (rank, -links) if rank < NOT_SEEN and is_fabric(word) else (rank, 0)
 
 

@@ -128,6 +128,15 @@ CARRIED_BY = {
 """What a card must permit for a claim to be possible. Peer access over PCIe is always possible."""
 
 
+LINK_BYTES_PER_S = (25 * GB, 14_062_500_000)
+"""One NVLink, one direction: of A100, H100 and Turing, and of GA102 (its whitepaper v2)."""
+
+
+def bridge_links(bytes_per_s: int) -> int | None:
+    """How many NVLinks carry a published rate, bytes/s in one direction. None for no whole one."""
+    return next((bytes_per_s // one for one in LINK_BYTES_PER_S if bytes_per_s % one == 0), None)
+
+
 CLASS_FLOOR = {
     LinkClass.NVSWITCH: 40 * GB,
     LinkClass.NVLINK: 40 * GB,

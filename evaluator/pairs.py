@@ -24,7 +24,15 @@ from evaluator.facts import Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.grouping import Assignment, assign
 from evaluator.link_verdicts import LinkVerdict, LinkWord
-from evaluator.links import CARRIES_TENSOR, CLASS_FLOOR, FULL_MESH, TOLERANT, Demand, Use
+from evaluator.links import (
+    CARRIES_TENSOR,
+    CLASS_FLOOR,
+    FULL_MESH,
+    TOLERANT,
+    Demand,
+    Use,
+    bridge_links,
+)
 from evaluator.machine import LinkClass, Machine
 from evaluator.plans import Plan
 from evaluator.units import GB
@@ -162,7 +170,34 @@ def _faulty(held: Held) -> LinkVerdict | None:
             gpus = f"GPU {', '.join(map(str, members))}"
             found = finding(code, plan=held.plan.label, gpus=gpus, words=fault.words)
             return _said(LinkWord.CONTRADICTED, found, _grade(held), held)
-    return None
+    return _badly_bridged(held)
+
+
+def _badly_bridged(held: Held) -> LinkVerdict | None:
+    """Fewer links to all neighbours together than the card's bridge carries: it is not well
+    seated, or one of several is missing.
+    """
+    whole = _bridge_links(held.machine)
+    seen = min(held.topology.links_of(gpu) or 0 for gpu in held.placed.worst)
+    if not whole or not 0 < seen < whole or held.demand.use in TOLERANT:
+        return None
+    if not is_fabric(held.link):
+        return None
+    words = f"{held.link}, {seen} links in all, and the bridge of this card has {whole}"
+    gaps = {"plan": held.plan.label, "gpus": held.pair, "words": words}
+    return _said(LinkWord.CONTRADICTED, finding(Code.GPU_LINK_FAULTY, **gaps), _grade(held), held)
+
+
+def _bridge_links(machine: Machine) -> int | None:
+    """Links of the smallest bridge that the possible cards take; None where one takes none, or has
+    another fabric.
+    """
+    permits = [permit for spec in machine.specs for permit in spec.permits]
+    fabrics = [permit for permit in permits if permit.kind != "pcie_only"]
+    if any(permit.kind != "nvlink_bridge_optional" for permit in fabrics):
+        return None
+    counts = [bridge_links(permit.bytes_per_s or 0) or 0 for permit in fabrics]
+    return min(counts, default=None) if len(counts) == len(machine.specs) else None
 
 
 def _matters(held: Held, kind: FaultKind) -> bool:

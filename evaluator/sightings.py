@@ -94,12 +94,31 @@ def _mismatches(seen: Sighting, gpu_count: int | None, gpu_model: str | None) ->
     for count in seen.gpu_counts:
         if gpu_count is not None and count != gpu_count:
             yield f"{count} GPUs are in the output and {gpu_count} in the listing"
+    yield from _two_pictures(seen.readings)
     most = max((rate.ranks for rate in seen.topology.rates if rate.nodes == 1), default=0)
     if gpu_count is not None and not seen.gpu_counts and most > gpu_count:
         yield f"{most} GPUs took part in the benchmark and {gpu_count} are in the listing"
     for model in seen.gpu_models:
         if gpu_model is not None and model != gpu_model:
             yield f"{model} is in the output and {gpu_model} in the listing"
+
+
+def _two_pictures(readings: Sequence[Reading]) -> Iterator[str]:
+    """Two outputs of one command that show a pair in two classes: of two machines, or edited. The
+    better one must not win by standing first.
+    """
+    for one, other in combinations([r for r in readings if r.matrix], 2):
+        for a, b in combinations(range(one.gpu_count or 0), 2):
+            words = _at(one, a, b), _at(other, a, b)
+            if one.format is other.format and None not in words and words[0] != words[1]:
+                yield f"GPUs {a} and {b} are {words[0]} in one output and {words[1]} in another"
+                return
+
+
+def _at(reading: Reading, one: int, other: int) -> str | None:
+    """The class of a pair; None where this output does not have it."""
+    rows = reading.matrix or ()
+    return rows[one][other] if max(one, other) < len(rows) else None
 
 
 # --- facts

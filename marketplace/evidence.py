@@ -11,6 +11,7 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from evaluator.connections import to_plain
@@ -203,13 +204,19 @@ def review(evidence_id: int, after: EvidenceState, by: Any, reason: str = "") ->
 
 def visible_to(viewer: Viewer, listing: Listing) -> list[Evidence]:
     """The viewer's own evidence of a listing and what a curator accepted, newest first."""
-    rows = listing.evidence.select_related("machine").prefetch_related("facts", "reviews")
-    own = viewer.pk if viewer.is_authenticated else None
-    return [
-        row
-        for row in rows
-        if row.state == EvidenceState.ACCEPTED or (own and row.uploaded_by_id == own)
-    ]
+    rows = listing.evidence.filter(_visible(viewer)).select_related("machine")
+    return list(rows.prefetch_related("facts", "reviews"))
+
+
+def _visible(viewer: Viewer) -> Q:
+    accepted = Q(state=EvidenceState.ACCEPTED)
+    return accepted | Q(uploaded_by=viewer) if viewer.is_authenticated else accepted
+
+
+def evidence_visible_to(viewer: Viewer) -> QuerySet[Evidence]:
+    """What a viewer may see of all listings, newest run first."""
+    rows = Evidence.objects.filter(_visible(viewer)).order_by("-ran_at", "-pk")
+    return rows.select_related("machine", "listing__provider", "listing__source")
 
 
 def seen_elsewhere(listing: Listing) -> tuple[Finding, ...]:

@@ -135,6 +135,15 @@ def link_matrix(
     )
 
 
+def picture_of(
+    topology: Topology | None,
+    declared: LinkClass | None,
+    groups: Sequence[Sequence[int]] = (),
+) -> LinkMatrix | None:
+    """The same where it may be that nothing was seen at all."""
+    return link_matrix(topology, declared, groups) if topology else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Grid:
     topology: Topology

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -51,13 +51,16 @@ SLICE_BELOW = 0.9
 """A share of a GPU states less memory than the card has; otherwise the figure is the card's."""
 
 
-def machine_of(listing: Listing, rented: RentedMachine | None = None) -> Machine:
+def machine_of(
+    listing: Listing, rented: RentedMachine | None = None, states: Sequence[str] = COUNTING
+) -> Machine:
     """What a listing declares, with corrections and a curator's facts in place of weaker ones.
 
-    With `rented`, what was seen on that machine counts too; evidence of one machine never speaks
-    of another. Facts that disagree are all kept in the database; the machine names each conflict.
+    With `rented`, what was seen on that machine counts too, by evidence in one of `states`;
+    evidence of one machine never speaks of another. Facts that disagree are all kept in the
+    database; the machine names each conflict.
     """
-    held = _Held(listing, rented)
+    held = _Held(listing, rented, states)
     plain = {name: held.judged(name, held.declared(name)) for name in (*COLUMNS, *OTHERS)}
     vram = held.declared("vram_bytes_per_gpu")
     specs = _specs(plain["gpu_model"], plain["form_factor"], held.labels_gb(vram))
@@ -80,12 +83,14 @@ def configuration_of(listing: Listing) -> str:
     return machine_of(listing).fingerprint()
 
 
-def counting_facts(rented: RentedMachine) -> QuerySet[models.Fact]:
+def counting_facts(
+    rented: RentedMachine, states: Sequence[str] = COUNTING
+) -> QuerySet[models.Fact]:
     """Facts of the evidence that stands for one machine."""
     return models.Fact.objects.filter(
         evidence__machine=rented,
         evidence__uploaded_by=rented.opened_by_id,
-        evidence__state__in=COUNTING,
+        evidence__state__in=states,
         evidence__mismatch="",
     )
 
@@ -135,12 +140,17 @@ def day_of(text: Any) -> date | None:
 class _Held:
     """The facts of one listing: what its catalog declares, and what outweighs that."""
 
-    def __init__(self, listing: Listing, rented: RentedMachine | None = None) -> None:
+    def __init__(
+        self,
+        listing: Listing,
+        rented: RentedMachine | None = None,
+        states: Sequence[str] = COUNTING,
+    ) -> None:
         self.listing = listing
         self.conflicts: list[Conflict] = []
         now = timezone.now()
         rows = [row for row in listing.facts.all() if not row.evidence_id] if listing.pk else []
-        seen = counting_facts(rented) if rented else ()
+        seen = counting_facts(rented, states) if rented else ()
         self._measured = [(row.name, fact_of(row, now)) for row in (*rows, *seen)]
 
     def declared(self, column: str) -> Fact[Any]:

@@ -7,6 +7,7 @@ from django.urls import path, re_path
 from marketplace.views import (
     accuracy,
     evidence,
+    evidence_index,
     health,
     listing,
     listings,
@@ -22,6 +23,7 @@ urlpatterns = [
     path("listings/<int:listing_id>/", listing.listing, name="listing"),
     path("listings/<int:listing_id>/evidence/", evidence.paste, name="paste"),
     path("listings/<int:listing_id>/evidence/keep/", evidence.confirm, name="confirm"),
+    re_path(r"^evidence/?$", evidence_index.index, name="evidence_index"),
     path("evidence/<int:evidence_id>/", evidence.evidence, name="evidence"),
     path("evidence/<int:evidence_id>/take-back/", evidence.take_back, name="take_back"),
     path("evidence/machines/<int:machine_id>/changed/", evidence.changed, name="changed"),

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
 from evaluator.evidence.json_parts import without_parts
 from evaluator.evidence.lines import ESCAPES, INVISIBLE
 from evaluator.evidence.readings import Scrubbed
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}"
-PLACEHOLDER = re.compile(r"host-\d{1,4}")
+PLACEHOLDER = re.compile(r"host-\d{1,6}")
 TELLING = re.compile(r"(?=.{4})(?=.{0,120}[0-9.-])[A-Za-z].{0,120}")
 """A host name that is also looked for in running text: `node` alone would be a word."""
 
 NOT_HOSTS = re.compile(
     r"(?i)(?:gpu|nic|mlx|rank|channel|device|link)[\d_-]{0,8}|localhost|hostname"
 )
+NOT_NAMED = re.compile(r"(?:GPU|NIC)\d{0,4}|(?i:rank|channel|device|link|localhost|hostname)")
+"""Words where a host name is expected; `gpu77` is a usual name for a host there."""
 WORD = re.compile(r"(?<![A-Za-z0-9_.-])[A-Za-z0-9][A-Za-z0-9_.-]{3,120}")
 
 HOSTS = (
@@ -43,9 +46,15 @@ HOSTS = (
     ),
     re.compile(rf'(?i)(?P<before>"HostName" value=")(?P<host>{NAME})(?P<after>")'),
     re.compile(rf"(?m)(?P<before>^)(?P<host>{NAME})(?P<after>:[~/][^\s$#]{{0,120}}[$#]\s)"),
-    re.compile(rf"(?P<before>\b(?:HOSTNAME|HOST|MASTER_ADDR)=)(?P<host>{NAME})(?P<after>)"),
+    re.compile(
+        rf"(?i)(?P<before>\b(?:host_?name|node_?name|host|master_addr|slurm_(?:job_)?nodelist|"
+        rf"slurmd_nodename)(?:=|:\s)\"?)(?P<host>{NAME})(?P<after>)"
+    ),
 )
-ACCOUNT = re.compile(rf"(?<![\w.+-])[\w.+-]{{1,64}}@(?P<host>{NAME})")
+ACCOUNT = re.compile(rf"(?<![\w.+-])(?P<user>[\w.+-]{{1,64}})@(?P<host>{NAME})")
+FOLDER = re.compile(r"(?<=/)[\w.+-]{3,64}(?![\w.+-])")
+NOBODY = frozenset({"root", "user", "ubuntu", "admin", "home", "data", "workspace"})
+"""Accounts of images and not of people, which also name folders."""
 
 Replacement = str | Callable[[re.Match[str]], str]
 
@@ -80,6 +89,14 @@ PATTERNS: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     (
         "secret",
         re.compile(r"(?i)(?P<name>\bbearer\s{1,4})(?!\[secret\])[A-Za-z0-9_.-]{8,400}"),
+        _keep("name", "[secret]"),
+    ),
+    (
+        "secret",
+        re.compile(
+            r"(?i)(?P<name>\b(?:password|passwd|secret|api[_-]?key|(?:access|auth)[_-]?token)"
+            r"\"?\s{0,4}[=:]\s{0,4}\"?)(?!\[secret\])[^\s,;\"]{4,400}"
+        ),
         _keep("name", "[secret]"),
     ),
     ("secret", re.compile(r"(?P<name>://)[^\s/@:]{1,80}:[^\s/@]{1,200}@"), _keep("name", "")),
@@ -125,16 +142,40 @@ PATTERNS: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
         "[address]",
     ),
     (
+        "address",
+        re.compile(r"(?i)(?P<name>guid\"?\s{0,8}[:=]\s{0,8}\"?(?:0x)?)[0-9a-f]{16}\b"),
+        _keep("name", "[guid]"),
+    ),
+    (
+        "user",
+        re.compile(r"(?P<name>\\Users\\)(?!user\\)[^\\/:\"'<>|\n]{1,64}(?=\\)"),
+        _keep("name", "user"),
+    ),
+    (
         "user",
         re.compile(
-            r"(?P<name>(?:/home/|/Users/|\\Users\\|/export/home/))(?!user\b)[^\s/\\:\"'<>|]{1,64}"
+            r"(?im)(?P<name>(?:^[\s#|]{0,20}(?:user|user ?name|login|account)\s{0,20}:\s{0,8}|"
+            r"\s--user(?:name)?[ =]))(?!user\b)[A-Za-z][\w.-]{1,64}"
+        ),
+        _keep("name", "user"),
+    ),
+    (
+        "user",
+        re.compile(r"(?<![\w.+-])(?!user@)[\w.+-]{1,64}(?P<name>@\[address\])"),
+        r"user\g<name>",
+    ),
+    ("user", re.compile(r"(?<![\w/])~(?!user/)[a-z][\w.-]{1,64}(?P<name>/)"), r"~user\g<name>"),
+    (
+        "user",
+        re.compile(
+            r"(?P<name>(?:/home/|/users/|/Users/|\\Users\\|/export/home/))(?!user\b)[^\s/\\:\"'<>|]{1,64}"
         ),
         _keep("name", "user"),
     ),
     (
         "user",
         re.compile(
-            r"(?P<name>\b(?:USER|LOGNAME|USERNAME|SSH_CLIENT|SSH_CONNECTION|SUDO_USER)=)"
+            r"(?i)(?P<name>\b(?:USER|LOGNAME|USERNAME|SSH_CLIENT|SSH_CONNECTION|SUDO_USER)=)"
             r"(?!user\b)\S{1,120}"
         ),
         _keep("name", "user"),
@@ -157,30 +198,41 @@ class Hosts:
 
     taken: set[str]
     known: dict[str, str] = field(default_factory=dict)
+    users: set[str] = field(default_factory=set)
     removed: Counter[str] = field(default_factory=Counter)
+    free: Iterator[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """One count for all: a log that names 30,000 hosts is not searched anew for each."""
+        names = (f"host-{number}" for number in count(1))
+        self.free = (name for name in names if name not in self.taken)
 
     def placeholder(self, name: str) -> str:
         if PLACEHOLDER.fullmatch(name):
             return name
         if name not in self.known:
-            number = next(
-                at for at in range(1, len(self.taken) + 2) if f"host-{at}" not in self.taken
-            )
-            self.known[name] = f"host-{number}"
-            self.taken.add(self.known[name])
+            self.known[name] = next(self.free)
         return self.known[name]
 
     def replace(self, match: re.Match[str]) -> str:
         name = match["host"]
-        if PLACEHOLDER.fullmatch(name) or NOT_HOSTS.fullmatch(name):
+        if PLACEHOLDER.fullmatch(name) or NOT_NAMED.fullmatch(name):
             return match[0]
         self.removed["host"] += 1
         return f"{match['before']}{self.placeholder(name)}{match['after']}"
 
     def replace_account(self, match: re.Match[str]) -> str:
+        self.users.add(match["user"])
         told = f"user@{self.placeholder(match['host'].rstrip('.-'))}"
         self.removed["user"] += told != match[0]
         return told
+
+    def replace_folder(self, match: re.Match[str]) -> str:
+        """A person's account in a path: `/raid/jdoe` beside `jdoe@host`."""
+        if match[0] not in self.users or match[0] in NOBODY:
+            return match[0]
+        self.removed["user"] += 1
+        return "user"
 
     def replace_word(self, match: re.Match[str]) -> str:
         name = match[0]
@@ -196,15 +248,16 @@ def scrub(text: str) -> Scrubbed:
     plain, dropped = without_parts(plain)
     removed = Counter({"environment": dropped} if dropped else {})
     for kind, pattern, replacement in PATTERNS:
-        plain, count = pattern.subn(replacement, plain)
-        removed[kind] += count
+        plain, found = pattern.subn(replacement, plain)
+        removed[kind] += found
     hosts = Hosts(set(PLACEHOLDER.findall(plain)), removed=removed)
     for pattern in HOSTS:
         plain = pattern.sub(hosts.replace, plain)
     plain = PIDS.sub(r"\g<name>:0:0", plain)
     plain = ACCOUNT.sub(hosts.replace_account, plain)
+    plain = FOLDER.sub(hosts.replace_folder, plain)
     plain = WORD.sub(hosts.replace_word, plain)
-    return Scrubbed(plain, tuple(sorted((kind, count) for kind, count in removed.items() if count)))
+    return Scrubbed(plain, tuple(sorted((kind, times) for kind, times in removed.items() if times)))
 
 
-PIDS = re.compile(r"(?P<name>\bhost-\d{1,4}):\d{1,9}:\d{1,9}(?=\s{1,4}\[)")
+PIDS = re.compile(r"(?P<name>\bhost-\d{1,6}):\d{1,9}:\d{1,9}(?=\s{1,4}\[)")

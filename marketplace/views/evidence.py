@@ -23,11 +23,11 @@ from marketplace.evidence import (
     review,
 )
 from marketplace.forms import ChangeForm, PasteForm, PreviewedForm
+from marketplace.link_matrix import picture_of
 from marketplace.machines import machine_of
 from marketplace.models import Evidence, Listing, RentedMachine
 from marketplace.models.evidence import COUNTING, Change, EvidenceState
 from marketplace.seen import seen_lines
-from marketplace.views.links import picture_of
 from marketplace.views.pages import render_page
 
 NOT_USABLE = 422

@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evaluator.connections import Topology
 from evaluator.findings import Code, Finding, finding, recall
 from evaluator.machine import LinkClass, Machine
 from evaluator.questions import benchmark_for, commands_for, questions_for
 from evaluator.verdict import PlanVerdict
 from marketplace.evidence import Viewer, seen_elsewhere, visible_to
-from marketplace.link_matrix import LinkMatrix, link_matrix
+from marketplace.link_matrix import picture_of
 from marketplace.machines import is_own
 from marketplace.models import Evidence, Listing, RentedMachine
 from marketplace.models.evidence import Change
-
-
-def picture_of(
-    topology: Topology | None,
-    declared: LinkClass | None,
-    groups: Sequence[Sequence[int]] = (),
-) -> LinkMatrix | None:
-    return link_matrix(topology, declared, groups) if topology else None
+from marketplace.seen_machines import accepted_machines
 
 
 def links_context(
@@ -45,6 +37,7 @@ def links_context(
         "conflicts": [one for one in machine.conflicts if rented],
         "mismatched": _mismatched(held),
         "elsewhere": seen_elsewhere(row),
+        "others": accepted_machines(row, held, rented),
         "commands": commands_for(machine),
         "benchmark": benchmark_for(machine),
         "questions": questions_for(machine, open_to_ask),

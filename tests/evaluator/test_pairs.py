@@ -16,6 +16,7 @@ from evaluator.findings import Code
 from evaluator.grouping import assign
 from evaluator.link_verdicts import LinkVerdict, LinkWord, cost_to_settle
 from evaluator.machine import Conflict, LinkClass, Machine
+from evaluator.meanings import EVIDENCE_MEANINGS
 from evaluator.plans import Plan
 from evaluator.topology import judge_link
 from evaluator.units import GB
@@ -118,6 +119,16 @@ def test_each_situation_has_its_word_and_its_finding(
     assert code in codes if code else codes == []
 
 
+MADE_OF_ROWS = {"own_evidence", "evidence_mismatch", "measured_elsewhere"}
+"""Codes about who brought what: tests/marketplace/test_evidence.py makes them."""
+
+
+def test_every_code_about_a_machine_is_produced_by_a_situation() -> None:
+    found = [verdict(plan, topology) for topology, plan, *_ in SITUATIONS]
+    made = {one.code.value for judged in found for one in judged.findings}
+    assert set(EVIDENCE_MEANINGS) - made == MADE_OF_ROWS
+
+
 @pytest.mark.parametrize(("topology", "plan", "word", "code"), SITUATIONS)
 def test_each_doubt_names_reason_command_price_and_what_clears_it(
     topology: Topology, plan: Plan, word: LinkWord, code: Code | None
@@ -152,6 +163,37 @@ def test_the_best_groups_are_found_whatever_the_numbering() -> None:
 def test_a_faulty_gpu_is_left_out_where_others_do() -> None:
     found = verdict(TP4, with_fault(SWITCHED, FaultKind.INACTIVE_LINKS, 1))
     assert found.groups == ((0, 2, 3, 4),)
+
+
+BRIDGED = joined("NV3", "SYS", "SYS", [(0, 1), (2, 3)], ("0", "0", "1", "1"))
+HALF = replace(BRIDGED, matrix=joined("NV4", "SYS", "SYS", [(2, 3)], ("0",) * 4).matrix)
+FOUR_WAY = uniform(4, "NV6")
+
+
+@pytest.mark.parametrize(
+    ("model", "topology", "word"),
+    [
+        ("RTX A6000", uniform(2, "NV3"), WORDS.CONTRADICTED),
+        ("RTX A6000", uniform(2, "NV4"), WORDS.PROVEN),
+        ("RTX A6000", BRIDGED, WORDS.CONTRADICTED),
+        ("RTX A6000", HALF, WORDS.PROVEN),
+        ("H100 NVL", uniform(2, "NV8"), WORDS.CONTRADICTED),
+        ("H100 NVL", uniform(2, "NV12"), WORDS.PROVEN),
+        ("H200 NVL", FOUR_WAY, WORDS.PROVEN),
+        ("V100", uniform(2, "NV3"), WORDS.PROVEN),
+        ("a card of no list", uniform(2, "NV3"), WORDS.PROVEN),
+    ],
+)
+def test_a_bridge_with_fewer_links_than_its_card_takes_is_not_believed(
+    model: str, topology: Topology, word: LinkWord
+) -> None:
+    of = replace(machine(model, count=topology.gpus), topology=Fact(topology, Grade.MEASURED))
+    found = judge_link(TP2, of, "")
+    assert found.word is word
+    if word is WORDS.CONTRADICTED:
+        (one,) = found.findings
+        assert one.code is Code.GPU_LINK_FAULTY
+        assert "the bridge of this card has" in one.sentence
 
 
 def test_inactive_links_contradict_a_claim_without_any_matrix() -> None:

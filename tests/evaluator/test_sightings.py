@@ -171,3 +171,24 @@ def test_a_description_of_a_machine_type_declares() -> None:
         matrix=uniform(2, "NV18").matrix,
     )
     assert {one.grade for one in sight([described]).facts} == {Grade.DECLARED}
+
+
+def matrix_of(word: str) -> str:
+    return f"\tGPU0\tGPU1\nGPU0\t X \t{word}\nGPU1\t{word}\t X \n\n"
+
+
+@pytest.mark.parametrize("words", [("NV4", "SYS"), ("SYS", "NV4")])
+def test_two_matrices_that_differ_are_a_conflict_whichever_stands_first(
+    words: tuple[str, str],
+) -> None:
+    seen = sight(read_evidence("".join(map(matrix_of, words))))
+    (told,) = mismatches(seen, 2, None)
+    assert told == "GPUs 0 and 1 are {} in one output and {} in another".format(*words)
+
+
+def test_the_same_matrix_twice_is_no_conflict() -> None:
+    assert mismatches(sight(read_evidence(matrix_of("NV4") * 2)), 2, None) == ()
+
+
+def test_a_link_of_no_lanes_is_no_link() -> None:
+    assert "link" not in facts(sight(read_evidence(matrix_of("NV0"))))

@@ -263,3 +263,12 @@ def test_an_own_machine_is_a_configuration_of_its_own(eight: Listing, ada: User)
 def test_too_large_a_paste_is_refused_before_it_is_read(eight: Listing) -> None:
     with pytest.raises(NotKept, match="1,000,000"):
         preview(eight, "x" * 1_000_001)
+
+
+def test_every_code_about_who_brought_what_is_produced(eight: Listing, ada: User) -> None:
+    mismatched = preview(eight, sample("2-gpus-nvlink")).findings
+    kept = put(eight, ada, PAIRS)
+    _, own = evaluations.judged_by(eight, kept.machine)
+    review(kept.pk, ACCEPTED, None)
+    made = {found.code for found in (*mismatched, *own, *seen_elsewhere(eight))}
+    assert {Code.EVIDENCE_MISMATCH, Code.OWN_EVIDENCE, Code.MEASURED_ELSEWHERE} <= made

@@ -92,8 +92,9 @@ show(prices=[str(row.amount.normalize()) for row in Price.objects.filter(superse
 """
 
 FORGET_DEAD = """
-from marketplace.models import Snapshot, SyncRun
+from marketplace.models import Host, Snapshot, SyncRun
 SyncRun.objects.filter(outcome="running").delete()
+Host.objects.update(next_at=None)  # else the next visit waits until the dead one's request is over
 Snapshot.objects.update(attempts=0)
 show()
 """

@@ -47,6 +47,7 @@ def test_only_routes_of_this_list_are_public() -> None:
         "login",
         "status",
         "quarantine",
+        "evidence_index",
         "healthz",
         "readyz",
         "status_json",

@@ -11,7 +11,11 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
+from evaluator.facts import RanBy
+from marketplace.evidence import Origin, keep, preview
+from marketplace.evidence import review as decide
 from marketplace.models import Evidence, Listing
+from marketplace.models.evidence import EvidenceState
 from tests.pages.catalog import make_listing, make_source
 from tests.pages.conftest import Visit, Visitor
 
@@ -117,6 +121,7 @@ def test_the_walk_of_one_paste(visit: Visitor, eight: Listing, people: None) -> 
     page = judged(bob, eight)
     assert "Measured on 1 of 1 machines seen" in page.inner_text("main")
     assert word_of(page, "tp8") == "claimed"
+    assert "Seen on one machine" in page.inner_text("main")
     shoot(page, "another-user")
 
     review(cora, "withdraw", "it was another machine")
@@ -139,6 +144,13 @@ def seen_machine(eight: Listing, people: None, visit: Visitor) -> Listing:
     return eight
 
 
+def share_another_machine(row: Listing) -> None:
+    """Accepted evidence of somebody else: it stands beside the own one."""
+    shown = preview(row, (SAMPLES / "8-gpus-nvswitch.txt").read_text("utf-8"))
+    kept = keep(row, shown, Origin(User.objects.get(username="bob"), RanBy.PROVIDER))
+    decide(kept.pk, EvidenceState.ACCEPTED, None)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_every_page_of_evidence_is_wide_enough_and_readable(
@@ -147,11 +159,13 @@ def test_every_page_of_evidence_is_wide_enough_and_readable(
     seen = signed_in(visit, "ada", width=width, scheme=scheme)
     address = seen_machine.get_absolute_url()
     kept = Evidence.objects.get()
+    share_another_machine(kept.listing)
     found = {}
     for name, path in {
         "listing": f"{address}?workload={SERVED}&plan=tp2",
         "paste": f"{address}evidence/",
         "evidence": kept.get_absolute_url(),
+        "index": "/evidence/",
         "shortlist": f"/?workload={TRAINED}",
     }.items():
         page = seen.open(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,31 @@ def test_scrubbing_keeps_every_fact_and_changes_nothing_twice(shared: Path) -> N
         clean = scrub(text).text
         assert scrub(clean).text == clean
         assert read(clean) == read(text)
+
+
+def names(rows: int) -> str:
+    """A log in which every line names another host."""
+    return "".join(f"node-a{at}:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1\n" for at in range(rows))
+
+
+def accounts(rows: int) -> str:
+    return "".join(f"node-ann{at}@box{at} /node-ann{at}/x and some more\n" for at in range(rows))
+
+
+@pytest.mark.parametrize("make", [names, accounts])
+def test_scrubbing_a_log_of_many_names_takes_a_time_that_grows_with_its_length(
+    make: Callable[[int], str],
+) -> None:
+    def seconds_of(text: str) -> float:
+        begun = time.process_time()
+        assert "node-a" not in scrub(text).text
+        return time.process_time() - begun
+
+    small, large = seconds_of(make(2_000)), seconds_of(make(20_000))
+    assert large < 30 * small + 0.5
+
+
+def test_the_ten_thousandth_host_keeps_its_number_when_scrubbed_again() -> None:
+    clean = scrub(names(10_050)).text
+    assert "host-10050" in clean
+    assert scrub(clean).text == clean

@@ -1,0 +1,133 @@
+"""Machines that somebody looked at, as one viewer may see them: what it showed, against what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from django.utils import timezone
+
+from evaluator.facts import Grade, strongest
+from evaluator.links import words_of
+from evaluator.machine import Conflict, LinkClass, Machine
+from evaluator.sightings import Seen
+from marketplace.evidence import Viewer, evidence_visible_to
+from marketplace.link_matrix import LinkMatrix, picture_of
+from marketplace.machines import counting_facts, fact_of, machine_of
+from marketplace.models import Evidence, Listing, RentedMachine
+from marketplace.models.evidence import COUNTING, EvidenceState
+from marketplace.seen import SeenLine, seen_lines
+
+MOST_SHOWN = 100
+"""Machines on one page; each takes two queries."""
+MOST_PICTURES = 4
+"""Machines of one listing that are drawn; the timeline names all of them."""
+
+ACCEPTED = (EvidenceState.ACCEPTED.value,)
+"""What strangers to a machine may see of it: pending evidence is its uploader's alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMachine:
+    """One machine of a listing. It names neither the uploader nor the one who opened it."""
+
+    rented: RentedMachine
+    listing: Listing
+    own: bool
+    newest: Evidence
+    looks: int
+    link: LinkClass | None
+    grade: Grade
+    conflicts: tuple[Conflict, ...]
+
+    @property
+    def declared(self) -> str:
+        return words_of(LinkClass(self.listing.link)) if self.listing.link else "nothing"
+
+    @property
+    def shown(self) -> str:
+        return words_of(self.link) if self.link else "no link of the whole machine"
+
+    @property
+    def pending(self) -> bool:
+        return self.newest.state == EvidenceState.PENDING
+
+    @property
+    def contradicts(self) -> bool:
+        return bool(self.conflicts or self.newest.mismatch)
+
+
+def machines_seen(viewer: Viewer) -> tuple[list[SeenMachine], int]:
+    """The machines that a viewer may know of, contradictions first, and how many there are."""
+    looks: dict[int, list[Evidence]] = {}
+    for row in evidence_visible_to(viewer).defer("cleaned_text"):
+        looks.setdefault(row.machine_id, []).append(row)
+    found = [_seen(rows, viewer) for rows in list(looks.values())[:MOST_SHOWN]]
+    return sorted(found, key=lambda one: not one.contradicts), len(looks)
+
+
+def _seen(rows: Sequence[Evidence], viewer: Viewer) -> SeenMachine:
+    """`rows` are the looks at one machine, newest first."""
+    newest = rows[0]
+    own = viewer.is_authenticated and newest.machine.opened_by_id == viewer.pk
+    states = COUNTING if own else ACCEPTED
+    machine = machine_of(newest.listing, newest.machine, states)
+    seen = machine.link if machine.link.at_least(Grade.MEASURED) else None
+    return SeenMachine(
+        rented=newest.machine,
+        listing=newest.listing,
+        own=own,
+        newest=newest,
+        looks=len(rows),
+        link=seen.value if seen else None,
+        grade=seen.grade if seen else Grade.UNKNOWN,
+        conflicts=machine.conflicts,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedMachine:
+    """What accepted evidence shows of one machine, for those who did not rent it."""
+
+    rented: RentedMachine
+    looks: tuple[Evidence, ...]
+    links: LinkMatrix | None
+    lines: tuple[SeenLine, ...]
+
+
+def accepted_machines(
+    listing: Listing, visible: Iterable[Evidence], judged_by: RentedMachine | None
+) -> list[AcceptedMachine]:
+    """Accepted machines other than the viewer's own, newest first. They set no grade."""
+    own = judged_by.pk if judged_by else None
+    rows = [
+        row
+        for row in visible
+        if row.state == EvidenceState.ACCEPTED and not row.mismatch and row.machine_id != own
+    ]
+    by_machine = sorted(rows, key=lambda row: row.machine_id, reverse=True)
+    groups = [tuple(looks) for _, looks in groupby(by_machine, lambda row: row.machine_id)]
+    return [_accepted(listing, looks) for looks in groups[:MOST_PICTURES]]
+
+
+def _accepted(listing: Listing, looks: tuple[Evidence, ...]) -> AcceptedMachine:
+    rented = looks[0].machine
+    declared = LinkClass(listing.link) if listing.link else None
+    machine = machine_of(listing, rented, ACCEPTED)
+    return AcceptedMachine(
+        rented=rented,
+        looks=looks,
+        links=picture_of(machine.topology.value, declared),
+        lines=tuple(seen_lines(_facts(rented, machine))),
+    )
+
+
+def _facts(rented: RentedMachine, machine: Machine) -> Iterable[Seen]:
+    """The strongest accepted fact of each attribute; all looks at the pairs as one picture."""
+    now = timezone.now()
+    by_name = groupby(counting_facts(rented, ACCEPTED).order_by("name"), lambda row: row.name)
+    for name, rows in by_name:
+        best = machine.topology if name == "topology" else strongest(fact_of(r, now) for r in rows)
+        if best.known:
+            yield Seen(name, best.value, best.grade, best.caveat)
