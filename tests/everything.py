@@ -11,8 +11,20 @@ import sys
 
 from tests.services import POSTGRES_URL, REDIS_URL, postgres_answers
 
-ON_BOTH_DATABASES = ("tests/marketplace", "--ignore=tests/marketplace/catalog")
-"""Reading pages touches no database; the browser tests ask the same pages on SQLite."""
+OWN_DATABASE = ("test_faults_worker", "test_tasks", "test_fault_board")
+"""They start processes with databases of their own, both kinds, whichever runs them."""
+
+NO_DATABASE = (
+    "catalog", "test_accuracy_catalog", "test_accuracy_evidence", "test_accuracy_throughput",
+    "test_fetch", "test_link_matrix", "test_pictures", "test_present", "test_sample_server",
+    "test_settings",
+)  # fmt: skip
+"""Reading, drawing and printing touch none; the browser tests ask the same pages on SQLite."""
+
+ON_BOTH_DATABASES = (
+    "tests/marketplace",
+    *(f"--ignore-glob=tests/marketplace/{name}*" for name in (*OWN_DATABASE, *NO_DATABASE)),
+)
 
 
 def run(name: str, *arguments: str, **environment: str) -> int:
