@@ -98,6 +98,7 @@ class Code(Enum):
     GPU_AMBIGUOUS = "gpu_ambiguous"
     IDLE_GPUS = "idle_gpus"
     PLAN_INDIVISIBLE = "plan_indivisible"
+    PLAN_UNSUPPORTED = "plan_unsupported"
     HOST_RAM_SMALL = "host_ram_small"
     HOST_UNKNOWN = "host_unknown"
     NOT_AVAILABLE = "not_available"
@@ -264,6 +265,7 @@ MEANINGS: Mapping[Code, Meaning] = {
     ),
     Code.IDLE_GPUS: _info("{idle} of {gpu_count} GPUs stay idle under this plan."),
     Code.PLAN_INDIVISIBLE: _block("{quantity} cannot be divided by {degree}.", "{change}"),
+    Code.PLAN_UNSUPPORTED: _block("{what} is not supported by {who}.", "{change}"),
     Code.HOST_RAM_SMALL: _warn("Host RAM {ram} is below {needed}: {reason}."),
     Code.HOST_UNKNOWN: _info("Not stated: {items}."),
     Code.NOT_AVAILABLE: _warn("The catalog says {availability}."),

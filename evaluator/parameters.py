@@ -119,6 +119,20 @@ def total_params(shape: ModelShape) -> int | None:
     return shape.given_params if computed is None else computed + others(shape)
 
 
+@cache
+def expert_params(shape: ModelShape) -> int:
+    """Parameters of all routed experts. 0 for a dense model or one of unknown parts."""
+    if not shape.computable:
+        return 0
+    parts = _all_parts(shape)
+    return sum(part.params * times for part, times in parts if part.module is Module.EXPERT)
+
+
+def routed_layers(shape: ModelShape) -> int:
+    """Layers that hold experts."""
+    return sum(is_expert_layer(shape, index) for index in range(shape.layers))
+
+
 def active_params(shape: ModelShape) -> int | None:
     """Parameters that one token passes through. The embedding counts, as in published figures."""
     if not shape.computable:
@@ -128,7 +142,7 @@ def active_params(shape: ModelShape) -> int | None:
 
 def _all_parts(shape: ModelShape) -> list[tuple[Part, int]]:
     """Every part with the number of times it occurs."""
-    routed = sum(is_expert_layer(shape, index) for index in range(shape.layers))
+    routed = routed_layers(shape)
     kinds = ((True, routed), (False, shape.layers - routed))
     ends = [(part, 1) for part in (*embedding(shape), *head(shape))]
     return ends + [(part, times) for kind, times in kinds for part in layer_parts(shape, kind)]
