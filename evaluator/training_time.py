@@ -14,8 +14,8 @@ from evaluator.calibration import constants, figure
 from evaluator.collectives import Operation
 from evaluator.devices import Device
 from evaluator.estimates import Result, Setting
-from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, work_of
-from evaluator.jobs import Recompute, TrainingJob
+from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, pace_of, work_of
+from evaluator.jobs import Recompute, Schedule, TrainingJob
 from evaluator.layouts import Layout, Links, group_of
 from evaluator.link_costs import Group, seconds
 from evaluator.parameters import expert_params, routed_layers, total_params
@@ -87,6 +87,7 @@ def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
         raise ValueError("a model of unknown size has no time")
     split = model.layout.tensor * model.layout.stages
     share = model.round_tokens * model.passes / split
+    pace = pace_of(model.shape, work, model.layout.stages)
     name, peak = model.device.rate(model.arithmetic)
     dense = setting.take("matrix efficiency", efficiency(model.device, name, model.sharded))
     if model.shape.experts:
@@ -95,7 +96,7 @@ def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
     touched = setting.take("passes over activations", figure("training.elementwise"))
     moved = model.shape.layers * model.shape.hidden * touched * share
     return {
-        "matrix products": work.matrices * share / (peak * dense),
+        "matrix products": work.matrices * pace * share / (peak * dense),
         "attention": work.attention * share / (model.device.half_flops * kept),
         "passes over activations": moved / model.device.memory_bytes_per_s,
     }
@@ -119,13 +120,19 @@ def _attention(device: Device) -> Range:
     return figure(own if own in constants() else "training.attention")
 
 
+BUBBLE = {Schedule.ZERO_BUBBLE_1: 1 / 3, Schedule.ZERO_BUBBLE_2: 0.0}
+"""Idle time against 1F1B where the passes for weights, inputs and forward take alike: (F + B - W) /
+(F + B + W), and none (arXiv 2401.10241). GPipe idles as 1F1B does, and only holds more."""
+
+
 def bubble(model: StepModel, setting: Setting) -> float:
     """Idle share of a pipeline against the ideal. Virtual stages divide it."""
     stages, held = model.layout.stages, model.layout.virtual
     if stages == 1:
         return 0.0
     turns = exact(held) if held else figure("training.virtual_stages")
-    return (stages - 1) / (model.rounds * setting.take("virtual stages", turns))
+    idle = (stages - 1) / (model.rounds * setting.take("virtual stages", turns))
+    return idle * BUBBLE.get(model.job.schedule, 1.0)
 
 
 def _exposed(model: StepModel, setting: Setting) -> dict[str, float]:
