@@ -126,7 +126,8 @@ def whole_blocks(tokens: Number) -> Number:
 
 
 def sequences_per_replica(job: ServingJob, plan: Plan) -> Number:
-    return -(-job.concurrency // plan.replicas)
+    """Requests at once in one cache: replicas and data-parallel ranks share them out."""
+    return -(-job.concurrency // (plan.replicas * plan.dp))
 
 
 def cache_bytes(sizes: CacheSizes, job: ServingJob, plan: Plan, rank: RankClass) -> Range:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 
 from evaluator.facts import Grade
 
@@ -23,20 +25,33 @@ class Severity(IntEnum):
 class Meaning:
     severity: Severity
     sentence: str
-    remedy: str = ""
+    remedy: str
     cleared_by: Grade | None = None
+    clears: str = ""
+
+    @property
+    def clearing(self) -> str:
+        """What makes the finding go, as a sentence; empty where the remedy says so itself."""
+        if self.clears or CLEARS.search(self.remedy):
+            return self.clears
+        return CLEARED_BY_GRADE[self.cleared_by] if self.cleared_by else ""
 
 
-def info(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.INFO, sentence, remedy, cleared_by)
+CLEARS = re.compile(r"\bclears? it\b|\{rate\}")
+"""A remedy that says itself which result clears the finding; a rate is one."""
+CLEARED_BY_GRADE = {
+    Grade.DECLARED: "A catalog that states it clears it.",
+    Grade.MEASURED: "Such output of the machine, pasted under its listing, clears it.",
+    Grade.BENCHMARKED: "Such a result of the machine, pasted under its listing, clears it.",
+}
 
 
-def warning(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.WARNING, sentence, remedy, cleared_by)
+info = partial(Meaning, Severity.INFO)
+warning = partial(Meaning, Severity.WARNING)
+blocker = partial(Meaning, Severity.BLOCKER)
 
-
-def blocker(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.BLOCKER, sentence, remedy, cleared_by)
+ASK_TOPOLOGY = "Ask for `nvidia-smi topo -m` and `nvidia-smi topo -p2p r` from this very machine."
+ASK_MEMORY = "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`."
 
 
 EVIDENCE_MEANINGS: Mapping[str, Meaning] = {

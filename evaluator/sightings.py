@@ -257,7 +257,8 @@ def _checked(reading: Reading) -> Iterator[FaultKind]:
 
 
 def _stated(state: str | None) -> bool:
-    return state is not None and "n/a" not in state.lower()
+    """A card without a switch has the state N/A; beside another state, N/A is no status yet."""
+    return state is not None and not state.lower().startswith("n/a")
 
 
 PLAIN_SIGNS = {

@@ -14,11 +14,13 @@ from marketplace.views import (
     metrics,
     shortlist,
     status,
+    workload,
 )
 
 urlpatterns = [
     path("", shortlist.shortlist, name="shortlist"),
     path("workloads/", shortlist.pasted, name="workloads"),
+    path("workloads/memory/", workload.workload, name="workload"),
     path("listings/", listings.listings, name="listings"),
     path("listings/<int:listing_id>/", listing.listing, name="listing"),
     path("listings/<int:listing_id>/evidence/", evidence.paste, name="paste"),
