@@ -110,9 +110,23 @@ EVIDENCE_MEANINGS: Mapping[str, Meaning] = {
         Grade.MEASURED,
     ),
     "shm_small": warning(
-        "The shared memory of the container is too small for the ranks to meet in ({words}).",
+        "The shared memory of the container is small ({words}); ranks that lose peer access have "
+        "no room to meet in.",
         "Start the container with `--shm-size=8g` or `--ipc=host`; `df -h /dev/shm` with 1 GiB "
         "or more clears it.",
+        Grade.MEASURED,
+    ),
+    "shm_failed": blocker(
+        "{plan} cannot start as the container is: NCCL's ranks meet in shared memory, and there is "
+        "no room for it ({words}).",
+        "Start the container with `--shm-size=8g` or `--ipc=host`; `df -h /dev/shm` with 1 GiB or "
+        "more, or a NCCL log without the error, clears it.",
+        Grade.MEASURED,
+    ),
+    "link_suspected": warning(
+        "A benchmark carries {plan} ({rate}) although something speaks against it: {words}.",
+        "Keep both in mind and run `{command}` again under load; an output without the doubt "
+        "clears it.",
         Grade.MEASURED,
     ),
     "fabric_over_tcp": blocker(

@@ -18,8 +18,8 @@ from evaluator.connections import (
     Rate,
     Topology,
     is_fabric,
-    merge,
     rate_for,
+    together,
 )
 from evaluator.evidence import BenchmarkRow, Format, Reading, Sign
 from evaluator.facts import Grade
@@ -73,7 +73,7 @@ def sight(readings: Iterable[Reading]) -> Sighting:
     """All outputs of one paste together."""
     held = tuple(readings)
     counting = [one for one in held if one.format in COUNTING and one.gpu_count]
-    topology = merge(topology_of(one) for one in held)
+    topology = together(topology_of(one) for one in held)
     grade = Grade.MEASURED if all(one.measured for one in held) else Grade.DECLARED
     names = {name for one in held for name in one.gpu_names or ()}
     return Sighting(
@@ -218,7 +218,8 @@ def _rates(reading: Reading) -> Iterator[Rate]:
         if reading.ranks and reading.ranks > 1 and not row.wrong:
             rate = round(row.best_busbw_gb_s * GB)
             name = _operation(row, reading.ranks)
-            yield Rate(name, reading.ranks, row.size_bytes, rate, reading.nodes or 1)
+            seconds = (row.time_us or 0.0) / 1e6
+            yield Rate(name, reading.ranks, row.size_bytes, rate, reading.nodes or 1, seconds)
 
 
 def _operation(row: BenchmarkRow, ranks: int) -> str:
@@ -243,7 +244,8 @@ def _checked(reading: Reading) -> Iterator[FaultKind]:
         FaultKind.NARROW_SLOT: reading.pcie is not None,
         FaultKind.SLOW_GPU: reading.slow_gpus is not None,
         FaultKind.SLICED: reading.mig_enabled is not None or bool(reading.mig_instances),
-        FaultKind.SMALL_SHM: Sign.DEV_SHM_TOO_SMALL in reading.signs,
+        FaultKind.SHM_FAILED: reading.transports is not None or _has_room(reading),
+        FaultKind.SMALL_SHM: reading.shared_memory_bytes is not None,
         FaultKind.NO_PEER_ACCESS: reading.transports is not None,
         FaultKind.TCP_BETWEEN: reading.transports is not None,
         FaultKind.NO_GPUDIRECT: reading.transports is not None,
@@ -252,13 +254,19 @@ def _checked(reading: Reading) -> Iterator[FaultKind]:
     yield from (kind for kind in FaultKind if shown[kind] or kind in by_sign)
 
 
+def _has_room(reading: Reading) -> bool:
+    return (reading.shared_memory_bytes or 0) >= ENOUGH_SHARED_MEMORY
+
+
 def _stated(state: str | None) -> bool:
     """A card without a switch has the state N/A; beside another state, N/A is no status yet."""
     return state is not None and not state.lower().startswith("n/a")
 
 
+ENOUGH_SHARED_MEMORY = 1 << 30
+"""Containers get 64 MiB unless told otherwise; each rank that has no peer access takes some."""
 PLAIN_SIGNS = {
-    Sign.DEV_SHM_TOO_SMALL: (FaultKind.SMALL_SHM, "NCCL could not map it"),
+    Sign.DEV_SHM_TOO_SMALL: (FaultKind.SHM_FAILED, "it could not map it"),
     Sign.INTER_NODE_OVER_TCP: (FaultKind.TCP_BETWEEN, "NET/Socket in the log"),
     Sign.RDMA_WITHOUT_GPUDIRECT: (FaultKind.NO_GPUDIRECT, "NET/IB without GDRDMA in the log"),
     Sign.P2P_UNUSABLE: (FaultKind.NO_PEER_ACCESS, "the output shows that peer access fails"),
@@ -270,6 +278,9 @@ def _faults(reading: Reading) -> Iterator[Fault]:
     for sign, (kind, words) in PLAIN_SIGNS.items():
         if sign in reading.signs or (kind is FaultKind.SLICED and reading.mig_enabled):
             yield Fault(kind, (), words)
+    if reading.shared_memory_bytes is not None and not _has_room(reading):
+        size = f"{reading.shared_memory_bytes / MIB:.0f} MiB at /dev/shm"
+        yield Fault(FaultKind.SMALL_SHM, (), size)
     if _shared_memory_only(reading) and Sign.P2P_UNUSABLE not in reading.signs:
         yield Fault(FaultKind.NO_PEER_ACCESS, (), "NCCL took SHM instead of P2P")
     if _stated(reading.fabric_state) and not _fabric_up(reading.fabric_state or ""):
