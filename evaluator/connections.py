@@ -71,7 +71,8 @@ class Fault:
 class Rate:
     """A bus bandwidth that a benchmark saw, bytes/s, for one operation, group and message.
 
-    `seconds` is the printed time of one call, 0 where none was printed; `look` as in `Fault`.
+    `nodes` is 0 where the output does not name its hosts. `seconds` is the printed time of one
+    call, 0 where none was printed; `look` as in `Fault`.
     """
 
     operation: str
@@ -244,8 +245,11 @@ ALL_REDUCE = "all_reduce"
 
 
 def rates_of(topology: Topology, ranks: int, nodes: int = 1) -> tuple[Rate, ...]:
-    """The all-reduces of a group of this size, by message size. Empty where none was run."""
-    found = [rate for rate in topology.rates if (rate.ranks, rate.nodes) == (ranks, nodes)]
+    """The all-reduces of a group of this size, by message size. Empty where none was run.
+
+    A run that does not name its hosts counts as one of a single machine.
+    """
+    found = [r for r in topology.rates if r.ranks == ranks and (r.nodes or 1) == nodes]
     reduced = (rate for rate in found if ALL_REDUCE in rate.operation)
     return tuple(sorted(reduced, key=lambda rate: rate.message_bytes))
 

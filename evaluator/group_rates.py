@@ -63,7 +63,7 @@ def size_words(byte_count: float) -> str:
 
 def speeds_of(topology: Topology) -> tuple[GroupSpeed, ...]:
     """Bandwidth and latency of every size of group that was benchmarked inside the machine."""
-    sizes = sorted({rate.ranks for rate in topology.rates if rate.nodes == 1})
+    sizes = sorted({rate.ranks for rate in topology.rates if rate.nodes <= 1})
     curves = (rates_of(topology, ranks) for ranks in sizes)
     return tuple(_speed(curve) for curve in curves if curve)
 

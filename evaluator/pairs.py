@@ -105,10 +105,13 @@ def _is_older(held: Held) -> bool:
 
 
 def _fast(held: Held) -> bool:
-    """Fabric links between all. Infinity Fabric is fast only when the whole mesh takes part."""
-    if family(held.link) == "XGMI":
-        return held.demand.span >= FULL_MESH
-    return is_fabric(held.link)
+    """Fabric links between all. Infinity Fabric is fast only when the whole mesh takes part: all
+    eight, or all of a smaller hive.
+    """
+    if family(held.link) != "XGMI":
+        return is_fabric(held.link)
+    hives = [len(hive) for hive in held.topology.islands if held.placed.groups[0][0] in hive]
+    return held.demand.span >= min(FULL_MESH, *hives)
 
 
 def _obstacle(held: Held) -> Code | None:

@@ -95,12 +95,21 @@ def _mismatches(seen: Sighting, gpu_count: int | None, gpu_model: str | None) ->
         if gpu_count is not None and count != gpu_count:
             yield f"{count} GPUs are in the output and {gpu_count} in the listing"
     yield from _two_pictures(seen.readings)
-    most = max((rate.ranks for rate in seen.topology.rates if rate.nodes == 1), default=0)
-    if gpu_count is not None and not seen.gpu_counts and most > gpu_count:
+    most = max(
+        (rate.ranks for rate in seen.topology.rates if _fits_badly(rate, gpu_count)), default=0
+    )
+    if most:
         yield f"{most} GPUs took part in the benchmark and {gpu_count} are in the listing"
     for model in seen.gpu_models:
         if gpu_model is not None and model != gpu_model:
             yield f"{model} is in the output and {gpu_model} in the listing"
+
+
+def _fits_badly(rate: Rate, gpu_count: int | None) -> bool:
+    """More ranks than one machine of the listing has, or than some of them evenly share."""
+    if gpu_count is None or rate.ranks <= gpu_count:
+        return False
+    return rate.nodes == 1 or bool(rate.ranks % gpu_count)
 
 
 def _two_pictures(readings: Sequence[Reading]) -> Iterator[str]:
@@ -130,7 +139,7 @@ def _facts(held: Sequence[Reading], topology: Topology, grade: Grade) -> Iterato
     if link := link_of(topology):
         yield Seen("link", link, grade, IN_A_GUEST if topology.flattened else "")
     rate = rate_for(topology, topology.gpus)
-    if rate and rate.nodes == 1:
+    if rate:
         yield Seen("link_bytes_per_s", rate.bytes_per_s, Grade.BENCHMARKED)
     yield from _from_each(held, grade)
 
@@ -157,6 +166,8 @@ def link_of(topology: Topology) -> LinkClass | None:
     if all(is_fabric(word) for word in words):
         return LinkClass.XGMI if "XGMI" in words else LinkClass.NVLINK
     if topology.islands:
+        if "XGMI" in words:
+            return LinkClass.XGMI_ISLANDS
         return LinkClass.NVLINK_PAIRS if topology.pairs_only else LinkClass.NVLINK_ISLANDS
     return _over_pcie(topology)
 
@@ -219,7 +230,7 @@ def _rates(reading: Reading) -> Iterator[Rate]:
             rate = round(row.best_busbw_gb_s * GB)
             name = _operation(row, reading.ranks)
             seconds = (row.time_us or 0.0) / 1e6
-            yield Rate(name, reading.ranks, row.size_bytes, rate, reading.nodes or 1, seconds)
+            yield Rate(name, reading.ranks, row.size_bytes, rate, reading.nodes or 0, seconds)
 
 
 def _operation(row: BenchmarkRow, ranks: int) -> str:

@@ -193,7 +193,8 @@ def _json(paste: Paste) -> Run:
         if isinstance(device, dict):
             told = device.get("device_info") or device.get("name") or device.get("device_name")
             run.names[at] = str(told or "")[:80]
-            run.places.append(("", str(device.get("device", device.get("rank", at)))))
+            if "device" in device:
+                run.places.append(("", str(device["device"])))
     for result in value["results"]:
         if isinstance(result, dict):
             _take_result(run, result, document.line)
