@@ -138,12 +138,12 @@ MEANINGS: Mapping[Code, Meaning] = {
     ),
     Code.LINK_UNBENCHMARKED: _warn(
         "{plan} would run over {link}; whether that is enough, only a benchmark tells.",
-        "Ask for `{command}`; {rate} or more clears it.",
+        "Ask for `{command}`; {rate} clears it.",
         Grade.BENCHMARKED,
     ),
     Code.LINK_INSUFFICIENT: _block(
         "{plan} needs more than {link} carries: {reason}.",
-        "Use a plan that waits less for the link, or show that `{command}` reaches {rate} or more.",
+        "Use a plan that waits less for the link, or show that `{command}` reaches {rate}.",
         Grade.BENCHMARKED,
     ),
     Code.LINK_CONTRADICTED: _block(

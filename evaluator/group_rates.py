@@ -79,27 +79,36 @@ def rate_at(curve: Sequence[Rate], message: int) -> AtMessage | None:
 
     `curve` is ordered by message size. A message of 0 asks for the largest that was run.
     """
-    known = [rate for rate in curve if rate.bytes_per_s > 0 and rate.message_bytes > 0]
+    known = [(rate.message_bytes, bus) for rate in curve if (bus := _bus(rate)) > 0]
     if not known:
         return None
-    least, most = known[0].message_bytes, known[-1].message_bytes
+    least, most = known[0][0], known[-1][0]
     asked = message or most
     size = min(max(asked, least), most)
     return AtMessage(asked, size, size / _seconds_per_factor(known, size))
 
 
-def _seconds_per_factor(curve: Sequence[Rate], size: int) -> float:
-    """Time of a message but for the collective's own factor, which is the same along a curve."""
-    exact = (rate for rate in curve if rate.message_bytes == size)
-    if found := next(exact, None):
-        return size / found.bytes_per_s
-    below, above = next(
-        (one, other)
-        for one, other in pairwise(curve)
-        if one.message_bytes < size < other.message_bytes
-    )
-    first, last = (one.message_bytes / one.bytes_per_s for one in (below, above))
-    share = (size - below.message_bytes) / (above.message_bytes - below.message_bytes)
+PRINTED_COARSELY = GB // 10
+"""Two decimals of GB/s say little of tiny messages; below this their printed time does."""
+
+
+def _bus(rate: Rate) -> float:
+    """Bus bandwidth of a row in bytes/s; 0 where neither it nor a time was printed."""
+    if rate.bytes_per_s >= PRINTED_COARSELY or not rate.seconds:
+        return rate.bytes_per_s if rate.message_bytes else 0
+    factor = float(bus_factor(Operation.ALL_REDUCE, rate.ranks))
+    return factor * rate.message_bytes / rate.seconds
+
+
+def _seconds_per_factor(curve: Sequence[tuple[int, float]], size: int) -> float:
+    """Time of a message but for the collective's own factor, which is the same along a curve of
+    message sizes and bus bandwidths.
+    """
+    if exact := dict(curve).get(size):
+        return size / exact
+    below, above = next((a, b) for a, b in pairwise(curve) if a[0] < size < b[0])
+    first, last = below[0] / below[1], above[0] / above[1]
+    share = (size - below[0]) / (above[0] - below[0])
     return first + share * (last - first)
 
 

@@ -50,13 +50,15 @@ SIZES = ((GIB, "G"), (1 << 20, "M"), (1 << 10, "K"))
 
 
 def clearing_rate(ranks: int, messages: Iterable[int], *, fabric: bool = False) -> str:
-    """The bus bandwidth that would clear a doubt, at the plan's largest own message."""
+    """The bus bandwidths that would clear a doubt, at the plan's own messages."""
     carries = CLASS_FLOOR[LinkClass.NVLINK] if fabric else CARRIES_TENSOR
-    largest = max(messages, default=0)
-    if not largest:
-        return f"{carries / GB:.3g} GB/s"
-    enough = enough_at(carries, ranks, largest, fabric=fabric)
-    return f"{enough / GB:.3g} GB/s at {size_words(largest)} messages"
+    asked = sorted({size for size in messages if size}, reverse=True)
+    if not asked:
+        return f"at least {carries / GB:.3g} GB/s"
+    enough = [enough_at(carries, ranks, size, fabric=fabric) for size in asked]
+    each = zip(enough, asked, strict=True)
+    told = (f"{rate / GB:.3g} GB/s at {size_words(size)} messages" for rate, size in each)
+    return f"at least {' and '.join(told)}"
 
 
 @dataclass(frozen=True, slots=True)

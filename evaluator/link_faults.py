@@ -6,6 +6,7 @@ in sight: the verdict is proven, and a finding says what speaks against it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -48,10 +49,10 @@ def faulty(held: Held) -> LinkVerdict | None:
     """A fault of GPUs that the best assignment could not leave out, on the link that they use."""
     if held.tolerant:
         return None
-    for fault in held.topology.faults:
-        if (found := _on_group(held, fault)) and not _outweighed(held, fault.look):
-            command = FAULT_CODES[fault.kind][1]
-            return held.said(LinkWord.CONTRADICTED, found, command=command)
+    for kind, (_, command) in FAULT_CODES.items():
+        faults = _of_group(held, kind)
+        if faults and not _outweighed(held, min(fault.look for fault in faults)):
+            return held.said(LinkWord.CONTRADICTED, _told(held, kind, faults), command=command)
     if (found := _badly_bridged(held)) and not _outweighed(held, held.topology.look):
         return held.said(LinkWord.CONTRADICTED, found, command="nvidia-smi nvlink --status")
     return None
@@ -61,8 +62,9 @@ def suspicions(held: Held) -> tuple[Finding, ...]:
     """What stands against a group that a benchmark has cleared, as a finding each."""
     if held.tolerant or (shown := held.reached) is None:
         return ()
-    faults = (_on_group(held, fault) for fault in held.topology.faults)
-    found = [one for one in (*faults, _badly_bridged(held)) if one]
+    kinds = ((kind, _of_group(held, kind)) for kind in FAULT_CODES)
+    told = (_told(held, kind, faults) for kind, faults in kinds if faults)
+    found = [one for one in (*told, _badly_bridged(held)) if one]
     gaps = {"plan": held.plan.label, "rate": shown.seen.words, "command": held.command}
     return tuple(finding(Code.LINK_SUSPECTED, words=_words(one), **gaps) for one in found)
 
@@ -83,15 +85,22 @@ def _outweighed(held: Held, look: int) -> bool:
     return bool(shown and shown.suffices and whole and newest is not None and newest <= look)
 
 
-def _on_group(held: Held, fault: Fault) -> Finding | None:
-    if fault.kind not in FAULT_CODES or not _matters(held, fault.kind):
-        return None
-    members = sorted(held.placed.members & set(fault.gpus))
-    if not members:
-        return None
-    gpus = f"GPU {', '.join(map(str, members))}"
-    code = FAULT_CODES[fault.kind][0]
-    return finding(code, plan=held.plan.label, gpus=gpus, words=fault.words)
+def _of_group(held: Held, kind: FaultKind) -> list[Fault]:
+    """Faults of one kind on GPUs of the group, where they matter for the link that it uses."""
+    if not _matters(held, kind):
+        return []
+    members = held.placed.members
+    return [fault for fault in held.topology.of_kind(kind) if members & set(fault.gpus)]
+
+
+def _told(held: Held, kind: FaultKind, faults: Sequence[Fault]) -> Finding:
+    members = sorted({gpu for fault in faults for gpu in fault.gpus} & held.placed.members)
+    return finding(
+        FAULT_CODES[kind][0],
+        plan=held.plan.label,
+        gpus=f"GPU {', '.join(map(str, members))}",
+        words="; ".join(dict.fromkeys(fault.words for fault in faults)),
+    )
 
 
 def _badly_bridged(held: Held) -> Finding | None:

@@ -176,7 +176,7 @@ def _open(held: Held) -> LinkVerdict:
     found = finding(code, **held.gaps)
     why = f"{found.sentence} The slowest pair of {held.placed.words} is {held.link}."
     verdict = held.said(LinkWord.UNKNOWN, found)
-    cleared = f"A bus bandwidth of {held.clearing} or more with #wrong 0."
+    cleared = f"A bus bandwidth of {held.clearing} with #wrong 0."
     return replace(verdict, reason=why, cleared_by=cleared)
 
 

@@ -277,7 +277,7 @@ def _stated(state: str | None) -> bool:
 ENOUGH_SHARED_MEMORY = 1 << 30
 """Containers get 64 MiB unless told otherwise; each rank that has no peer access takes some."""
 PLAIN_SIGNS = {
-    Sign.DEV_SHM_TOO_SMALL: (FaultKind.SHM_FAILED, "it could not map it"),
+    Sign.DEV_SHM_TOO_SMALL: (FaultKind.SHM_FAILED, "NCCL could not map it"),
     Sign.INTER_NODE_OVER_TCP: (FaultKind.TCP_BETWEEN, "NET/Socket in the log"),
     Sign.RDMA_WITHOUT_GPUDIRECT: (FaultKind.NO_GPUDIRECT, "NET/IB without GDRDMA in the log"),
     Sign.P2P_UNUSABLE: (FaultKind.NO_PEER_ACCESS, "the output shows that peer access fails"),
@@ -313,7 +313,8 @@ def _fabric_up(state: str) -> bool:
 def _gpu_faults(reading: Reading) -> Iterator[Fault]:
     for status in reading.nvlinks or ():
         if status.inactive or (status.all_inactive and status.supported is not False):
-            which = f"{len(status.inactive)} links" if status.inactive else "all links"
+            count = len(status.inactive or ())
+            which = f"{count} link{'s' if count > 1 else ''}" if count else "all links"
             yield Fault(FaultKind.INACTIVE_LINKS, (status.gpu,), f"{which} inactive")
     for slot in reading.pcie or ():
         if slot.width_now and slot.width_max and slot.width_now < slot.width_max:

@@ -101,7 +101,7 @@ def _cleared_by(command: str, demand: Demand, exchanges: Sequence[Traffic]) -> s
     if not command or command in CLEARED_BY:
         return CLEARED_BY.get(command, "")
     rate = clearing_rate(demand.ranks, _messages(demand, exchanges))
-    return f"A bus bandwidth of {rate} or more, with #wrong 0."
+    return f"A bus bandwidth of {rate}, with #wrong 0."
 
 
 def _messages(demand: Demand, exchanges: Sequence[Traffic]) -> tuple[int, ...]:
