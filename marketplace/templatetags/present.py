@@ -76,6 +76,16 @@ def gb_per_s(bytes_per_s: float | None) -> str:
     return UNKNOWN if bytes_per_s is None else f"{_short(bytes_per_s / GB)} GB/s"
 
 
+@register.filter
+def bandwidth(bytes_per_s: float | None) -> str:
+    """Bytes/s in one direction with two digits, in GB/s or, where it is little, in MB/s."""
+    if bytes_per_s is None:
+        return UNKNOWN
+    size, unit = (GB, "GB/s") if bytes_per_s >= GB / 10 else (10**6, "MB/s")
+    number = bytes_per_s / size
+    return f"{number:,.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"
+
+
 def _short(number: float) -> str:
     return f"{number:,.1f}".removesuffix(".0")
 
