@@ -153,7 +153,7 @@ def words_of(outlook: Outlook, currency: str) -> str:
         low, high = outlook.per_million.low, outlook.per_million.high
         parts.append(f"{low:,.2f}–{high:,.2f} {currency} per {MILLION:,} tokens")
     if outlook.deadline:
-        parts.append(_deadline_words(outlook.deadline))
+        parts.append(deadline_words(outlook.deadline))
     return ", ".join(parts)
 
 
@@ -161,7 +161,8 @@ def _span(values: Range, factor: float, form: str) -> str:
     return f"{values.low * factor:{form}}–{values.high * factor:{form}}"
 
 
-def _deadline_words(found: DeadlineVerdict) -> str:
+def deadline_words(found: DeadlineVerdict) -> str:
+    """Whether the deadline holds, and by how many hours."""
     if found.word is InTime.YES:
         return f"in time with {found.slack_hours:,.0f} hours to spare"
     return f"{found.word} (up to {-found.slack_hours:,.0f} hours after the deadline)"
