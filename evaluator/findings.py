@@ -86,6 +86,8 @@ class Code(Enum):
     FABRIC_MANAGER_DOWN = "fabric_manager_down"
     SLICED_GPU = "sliced_gpu"
     SHM_SMALL = "shm_small"
+    SHM_FAILED = "shm_failed"
+    LINK_SUSPECTED = "link_suspected"
     FABRIC_OVER_TCP = "fabric_over_tcp"
     FABRIC_STAGED = "fabric_staged"
     OWN_EVIDENCE = "own_evidence"
@@ -136,13 +138,12 @@ MEANINGS: Mapping[Code, Meaning] = {
     ),
     Code.LINK_UNBENCHMARKED: _warn(
         "{plan} would run over {link}; whether that is enough, only a benchmark tells.",
-        "Ask for `all_reduce_perf -b 1G -e 8G -f 2` over all GPUs.",
+        "Ask for `{command}`; {rate} clears it.",
         Grade.BENCHMARKED,
     ),
     Code.LINK_INSUFFICIENT: _block(
         "{plan} needs more than {link} carries: {reason}.",
-        "Use a plan that waits less for the link, or show that `all_reduce_perf -b 1G -e 8G -f 2` "
-        "over its GPUs reaches 20 GB/s or more.",
+        "Use a plan that waits less for the link, or show that `{command}` reaches {rate}.",
         Grade.BENCHMARKED,
     ),
     Code.LINK_CONTRADICTED: _block(

@@ -21,6 +21,7 @@ class LinkClass(StrEnum):
     NVLINK_PAIRS = "nvlink_pairs"
     NVLINK_BRIDGE = "nvlink_bridge"
     XGMI = "xgmi"
+    XGMI_ISLANDS = "xgmi_islands"
     PCIE_P2P = "pcie_p2p"
     PCIE = "pcie"
     P2P_DISABLED = "p2p_disabled"

@@ -58,26 +58,26 @@ EVIDENCE_MEANINGS: Mapping[str, Meaning] = {
     "group_leaves_island": blocker(
         "{plan} over {group} leaves the fast islands ({islands}): {pair} meet over {link} only.",
         "Keep each tensor group on one island, or show with `{command}` that the group reaches "
-        "{rate} or more.",
+        "{rate}.",
         Grade.BENCHMARKED,
     ),
     "no_peer_access": blocker(
         "{plan} over {group}: {pair} meet over {link} and cannot reach each other's memory "
         "({words}), so every byte goes through the host.",
         "Use replicas or a pipeline, or have ACS and the IOMMU turned off and show OK in "
-        "`nvidia-smi topo -p2p r` and {rate} or more in `{command}`.",
+        "`nvidia-smi topo -p2p r` and {rate} in `{command}`.",
         Grade.BENCHMARKED,
     ),
     "link_crosses_sockets": blocker(
         "{plan} over {group} crosses the processors' own link: {pair} lie at NUMA nodes {nodes}.",
         "Put a stage or replica boundary there, or show with `{command}` that the group reaches "
-        "{rate} or more.",
+        "{rate}.",
         Grade.BENCHMARKED,
     ),
     "topology_flattened": warning(
         "Every pair shows {link} and one NUMA node: a virtual machine may hide the bridges, so "
         "the matrix does not settle {plan}.",
-        "Ask for the matrix of the host, or for `{command}` with {rate} or more.",
+        "Ask for the matrix of the host, or for `{command}` with {rate}.",
         Grade.BENCHMARKED,
     ),
     "topology_partial": warning(
@@ -110,9 +110,23 @@ EVIDENCE_MEANINGS: Mapping[str, Meaning] = {
         Grade.MEASURED,
     ),
     "shm_small": warning(
-        "The shared memory of the container is too small for the ranks to meet in ({words}).",
+        "The shared memory of the container is small ({words}); ranks that lose peer access have "
+        "no room to meet in.",
         "Start the container with `--shm-size=8g` or `--ipc=host`; `df -h /dev/shm` with 1 GiB "
         "or more clears it.",
+        Grade.MEASURED,
+    ),
+    "shm_failed": blocker(
+        "{plan} cannot start as the container is: NCCL's ranks meet in shared memory, and there is "
+        "no room for it ({words}).",
+        "Start the container with `--shm-size=8g` or `--ipc=host`; `df -h /dev/shm` with 1 GiB or "
+        "more, or a NCCL log without the error, clears it.",
+        Grade.MEASURED,
+    ),
+    "link_suspected": warning(
+        "A benchmark carries {plan} ({rate}) although something speaks against it: {words}.",
+        "Keep both in mind and run `{command}` again under load; an output without the doubt "
+        "clears it.",
         Grade.MEASURED,
     ),
     "fabric_over_tcp": blocker(

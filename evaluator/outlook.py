@@ -199,6 +199,7 @@ def _span(values: Range, factor: float, form: str) -> str:
 
 
 def deadline_words(found: DeadlineVerdict) -> str:
+    """Whether the deadline holds, and by how many hours."""
     if found.word is InTime.YES:
         return f"in time with {found.slack_hours:,.0f} hours to spare"
     return f"{found.word} (up to {-found.slack_hours:,.0f} hours after the deadline)"

@@ -8,6 +8,7 @@ from typing import Any
 
 from evaluator.connections import Topology
 from evaluator.facts import Grade
+from evaluator.group_rates import speeds_of
 from evaluator.sightings import Seen
 from marketplace.link_matrix import describe
 from marketplace.templatetags.present import gb, gb_per_s, gib, words
@@ -79,6 +80,7 @@ def seen_lines(facts: Iterable[Seen]) -> list[SeenLine]:
 def _printed(name: str, value: Any) -> tuple[str, str]:
     if isinstance(value, Topology):
         faults = (f"{fault.kind.value.replace('_', ' ')}: {fault.words}" for fault in value.faults)
-        seen = describe(value) if value.matrix else f"{len(value.rates)} benchmark rows."
-        return "Links, pair by pair", " ".join((seen, *(f"{fault}." for fault in faults)))
+        seen = (describe(value),) if value.matrix else ()
+        speeds = (speed.words for speed in speeds_of(value))
+        return "Links, pair by pair", " ".join((*seen, *(f"{one}." for one in (*speeds, *faults))))
     return printed(name, value)

@@ -62,6 +62,7 @@ NO_SHM = (
     "n1:1:2 [0] NCCL WARN Error while creating shared memory segment /dev/shm/nccl-x (size 9637)\n"
     "n1:1:2 [0] NCCL WARN Call to posix_fallocate failed : No space left on device\n"
 )
+DOCKER_SHM = "Filesystem  Size  Used Avail Use% Mounted on\nshm  64M  0  64M  0% /dev/shm\n"
 TWO_HOSTS = LOG.replace("n1", "n2")
 
 
@@ -136,7 +137,13 @@ JUDGED: Mapping[Code, Maker] = {
     Code.NARROW_SLOT: of_plans(WIDE, FOUR("L40S"), matrix_text(alike(4, "NODE")) + NARROW_SLOT),
     Code.FABRIC_MANAGER_DOWN: of_plans(WIDE, machine(gb=80), FABRIC_DOWN),
     Code.SLICED_GPU: of_plans(WIDE, machine(gb=80), SLICES),
-    Code.SHM_SMALL: of_plans(WIDE, FOUR("L40S"), matrix_text(alike(4, "NODE")) + NO_SHM),
+    Code.SHM_SMALL: of_plans(WIDE, FOUR("L40S"), matrix_text(alike(4, "NODE")) + DOCKER_SHM),
+    Code.SHM_FAILED: of_plans(WIDE, FOUR("L40S"), matrix_text(alike(4, "NODE")) + NO_SHM),
+    Code.LINK_SUSPECTED: of_plans(
+        WIDE,
+        machine("RTX A6000", 2),
+        matrix_text(alike(2, "NV3")) + benchmark_text(2, [(1 << 18, 8.0), (8 << 30, 51.0)]),
+    ),
     Code.FABRIC_OVER_TCP: of_plans(
         SPREAD,
         machine(gb=80),
