@@ -34,6 +34,7 @@ from evaluator.states import (
     lora_states,
     on_device,
     prefetched_bytes,
+    shard_buckets_bytes,
     spread_states,
     states_bytes,
 )
@@ -175,6 +176,7 @@ def _training(
         "gathered_layers": gathered_bytes(layer, held.rank, table, job, form, plan),
         "prefetched_layers": prefetched_bytes(layer, job, plan),
         "gradient_buckets": buckets_bytes(sum(local) + beside, job, plan),
+        "shard_buckets": shard_buckets_bytes(job, plan),
         "activations": activations_bytes(held, sizes, job, plan),
         "logits": last,
     }
