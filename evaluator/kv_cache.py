@@ -121,7 +121,8 @@ def whole_blocks(tokens: Number) -> Number:
 
 
 def sequences_per_replica(job: ServingJob, plan: Plan) -> Number:
-    return -(-job.concurrency // plan.replicas)
+    """Copies of the attention share the requests, be they engines of their own or ranks of one."""
+    return -(-job.concurrency // (plan.replicas * plan.dp))
 
 
 def cache_bytes(sizes: CacheSizes, job: ServingJob, plan: Plan, rank: RankClass) -> Range:

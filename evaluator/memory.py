@@ -19,6 +19,7 @@ from evaluator.changes import options
 from evaluator.engines import Share
 from evaluator.findings import Code, Finding, finding
 from evaluator.formats import WeightFormat, weight_format
+from evaluator.gpus import specs
 from evaluator.jobs import Workload
 from evaluator.kv_cache import BLOCK_TOKENS, bytes_per_token, sequence_bytes
 from evaluator.parameters import total_params
@@ -27,7 +28,7 @@ from evaluator.plans import Plan
 from evaluator.ranges import exact
 from evaluator.serving import engine_of, serving_components
 from evaluator.training import training_components
-from evaluator.units import gib
+from evaluator.units import GIB, gib
 
 __all__ = [
     "Change",
@@ -170,8 +171,16 @@ def _larger_gpu(memory: MemoryBudget) -> Change:
     needed = memory.usable_for(memory.binding) if memory.binding else exact(0)
     most = max((memory.usable_for(rank).high for rank in memory.ranks), default=0)
     least, safe = ceil(gib(needed.typical)), ceil(gib(most))
-    words = f"Use GPUs that report at least {least} GiB ({safe} GiB to be safe)."
-    return Change("usable_gib", str(least), words)
+    words = f"Use GPUs that report at least {least} GiB ({safe} GiB to be safe)"
+    return Change("usable_gib", str(least), f"{words}{_cards(least * GIB)}.")
+
+
+def _cards(needed_bytes: int) -> str:
+    """The smallest published card of each vendor that reports so much, as words."""
+    enough = [one for one in specs() if (one.usable_bytes or 0) >= needed_bytes]
+    ranked = sorted(enough, key=lambda one: (one.usable_bytes or 0, one.id), reverse=True)
+    smallest = {one.vendor: one.name for one in ranked}
+    return f", such as {' or '.join(sorted(smallest.values()))}" if smallest else ""
 
 
 def max_concurrent_sequences(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
@@ -188,7 +197,7 @@ def cache_tokens(workload: Workload, plan: Plan, usable_bytes: int) -> int | Non
     Window layers are counted as if every sequence were shorter than its window. None and 0 as in
     `max_concurrent_sequences`.
     """
-    return _fill(workload, replace(plan, replicas=1), usable_bytes, _tokens)
+    return _fill(workload, replace(plan, replicas=1, dp=1), usable_bytes, _tokens)
 
 
 def longest_start(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
@@ -197,14 +206,14 @@ def longest_start(workload: Workload, plan: Plan, usable_bytes: int) -> int | No
     SGLang and llama.cpp limit or refuse requests instead; for them it is the longest request that
     one empty cache serves. None and 0 as in `max_concurrent_sequences`.
     """
-    return _fill(workload, replace(plan, replicas=1), usable_bytes, _longest)
+    return _fill(workload, replace(plan, replicas=1, dp=1), usable_bytes, _longest)
 
 
 Filling = Callable[[float, Workload, Plan, RankClass], int]
 
 
 def _fill(workload: Workload, plan: Plan, usable_bytes: int, filling: Filling) -> int | None:
-    """What fills the room for the cache on the tightest rank class, over all replicas."""
+    """What fills the room for the cache on the tightest rank class, over all copies of it."""
     memory = budget(workload, plan)
     if workload.serving is None or not memory.ranks:
         return None
@@ -213,7 +222,7 @@ def _fill(workload: Workload, plan: Plan, usable_bytes: int, filling: Filling) -
         filling(cache_room(memory, ranked, usable_bytes), workload, plan, rank)
         for ranked, rank in zip(memory.ranks, classes, strict=True)
     ]
-    return max(0, min(most)) * plan.replicas
+    return max(0, min(most)) * plan.replicas * plan.dp
 
 
 def cache_room(memory: MemoryBudget, rank: RankBudget, usable_bytes: int) -> float:
