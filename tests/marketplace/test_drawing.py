@@ -18,6 +18,7 @@ from evaluator.states import trainable_params
 from evaluator.units import GIB
 from evaluator.workload import parse_workload, workload_presets
 from marketplace.drawing.axes import powers, ticks, tiers
+from marketplace.drawing.loglog import Measure, loglog
 from marketplace.drawing.memory_bars import KEPT_FREE, CardSize, memory_bars
 from marketplace.drawing.plan_diagram import LETTERS, PlanDiagram, plan_diagram
 from marketplace.drawing.standalone import standalone
@@ -176,3 +177,26 @@ def test_a_picture_on_its_own_carries_the_rules_that_it_uses_and_no_others() -> 
     assert ".used{fill: var(--a)}" in drawn
     assert "other" not in drawn
     assert "pink" not in drawn
+
+
+def test_a_curve_that_is_ideal_lies_on_the_ideal_line() -> None:
+    points = [Measure(n, Range(9.0 * n, 10.0 * n, 11.0 * n), "") for n in (1, 2, 4, 8)]
+    drawn = loglog(points, "Weak scaling")
+    assert drawn is not None
+    first, last = drawn.dots[0], drawn.dots[-1]
+    assert drawn.ideal == f"M{first.x:.1f} {first.y:.1f}L{last.x:.1f} {last.y:.1f}"
+    assert "8 times the GPUs bring 8 times the rate, 100% of ideal." in drawn.description
+
+
+@given(st.lists(st.floats(0.5, 1e7), min_size=2, max_size=6))
+def test_a_curve_and_its_ranges_lie_inside_the_axes(rates: list[float]) -> None:
+    points = [Measure(2**n, Range(rate / 3, rate, rate * 2), "") for n, rate in enumerate(rates)]
+    drawn = loglog(points, "Strong scaling")
+    assert drawn is not None
+    for dot in drawn.dots:
+        assert drawn.left <= dot.x <= drawn.right
+        assert drawn.top - 1e-6 <= dot.high <= dot.y <= dot.low <= drawn.base + 1e-6
+
+
+def test_one_point_is_no_curve() -> None:
+    assert loglog([Measure(1, Range(1, 2, 3), "")], "Strong scaling") is None
