@@ -10,11 +10,10 @@ from evaluator.formats import WeightFormat
 from evaluator.jobs import ServingJob
 from evaluator.kv_cache import sequence_bytes
 from evaluator.layouts import Layout, Links
-from evaluator.parameters import is_expert_layer
 from evaluator.partition import RankClass, params_of, rank_classes, stage_of
 from evaluator.plans import Plan
 from evaluator.ranges import Range
-from evaluator.shapes import ModelShape
+from evaluator.shapes import Feed, ModelShape
 from evaluator.weights import weights_on
 
 RESERVES_WHOLE = frozenset({"tensorrt-llm"})
@@ -68,7 +67,7 @@ def load_of(
         admitted_bytes=cache(admitted),
         prefill=prefill,
         decode=decode,
-        routed_layers=sum(is_expert_layer(shape, index) for index in range(shape.layers)),
+        routed_layers=sum(layer.feed is Feed.ROUTED for layer in shape.layer_kinds),
         experts_per_token=experts.active if experts else 0,
     )
 

@@ -6,6 +6,7 @@ from django.urls import path, re_path
 
 from marketplace.views import (
     accuracy,
+    compare,
     evidence,
     evidence_index,
     health,
@@ -13,6 +14,7 @@ from marketplace.views import (
     listings,
     metrics,
     plans,
+    saved,
     scaling,
     shortlist,
     status,
@@ -21,6 +23,11 @@ from marketplace.views import (
 
 urlpatterns = [
     path("", shortlist.shortlist, name="shortlist"),
+    path("compare/", compare.compare, name="compare"),
+    path("saved/", saved.saved, name="saved"),
+    path("saved/<int:saved_id>/", saved.one, name="saved_one"),
+    path("saved/<int:saved_id>/change/", saved.change, name="saved_change"),
+    path("shared/<str:token>/", saved.shared, name="shared"),
     path("workloads/", shortlist.pasted, name="workloads"),
     path("workloads/memory/", workload.workload, name="workload"),
     re_path(r"^plans/?$", plans.plans, name="plans"),

@@ -34,13 +34,14 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class LogLog:
-    """`ideal` and `curve` are paths. y grows downwards."""
+    """`ideal` and `curve` are paths, y grows downwards. `mark` tells two of one page apart."""
 
     dots: tuple[Dot, ...]
     curve: str
     ideal: str
     across: tuple[Tick, ...]
     up: tuple[Tick, ...]
+    mark: str
     title: str
     finding: str
     description: str
@@ -60,7 +61,7 @@ class LogLog:
         return self.base + 38
 
 
-def loglog(points: Sequence[Measure], title: str) -> LogLog | None:
+def loglog(points: Sequence[Measure], mark: str, title: str) -> LogLog | None:
     """Rates by the number of GPUs. None for fewer than two points: nothing scales yet."""
     if len(points) < 2:
         return None
@@ -80,6 +81,7 @@ def loglog(points: Sequence[Measure], title: str) -> LogLog | None:
         ideal=f"M{start[0]:.1f} {start[1]:.1f}L{end[0]:.1f} {end[1]:.1f}",
         across=tuple(Tick(x.at(point.gpus), f"{point.gpus}") for point in ordered),
         up=tuple(Tick(y.at(rate), f"{rate:,.0f}") for rate in _thinned(rates)),
+        mark=mark,
         title=title,
         finding=_finding(first, last),
         description=f"{title}: {_finding(first, last)} {_ends(first, last)}",

@@ -24,9 +24,9 @@ from marketplace.machines import machine_of
 from marketplace.models import Listing
 from marketplace.runs import looks_at, predicted_rate, runs_of, spread_of
 from marketplace.seen_machines import machines_seen
+from marketplace.views.drawings import drawing
 from marketplace.views.listing import chosen_preset
 from marketplace.views.pages import render_page
-from marketplace.views.svg_files import SVG_KEY, svg_file
 
 MOST_MACHINES = 8
 """Machines of one listing that a training curve reaches."""
@@ -40,10 +40,9 @@ def scaling(request: HttpRequest, listing_id: int) -> HttpResponse:
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     machine = machine_of(row)
     curves = _curves(workload, machine)
-    picture = curves.get(request.GET.get(SVG_KEY, ""))
-    if isinstance(picture, LogLog):
-        name = PICTURES[request.GET[SVG_KEY]]
-        return svg_file("scaling/_loglog.svg", {"chart": picture, "mark": name}, name)
+    wanted = request.GET.get("picture", "")
+    if wanted in PICTURES:
+        return drawing("scaling/_loglog.svg", "chart", curves[wanted], PICTURES[wanted])
     context = {
         "section": "evidence",
         "listing": row,
@@ -83,8 +82,8 @@ def _curves(workload: Workload, machine: Machine) -> dict[str, Any]:
     strong = [*_points(strong_curve, workload, machine)]
     weak = [*_points(weak_curve, workload, machine)]
     return {
-        "strong": _picture(strong, "Strong scaling, the same work on more GPUs"),
-        "weak": _picture(weak, "Weak scaling, work that grows with the GPUs"),
+        "strong": _picture(strong, "strong", "Strong scaling, the same work on more GPUs"),
+        "weak": _picture(weak, "weak", "Weak scaling, work that grows with the GPUs"),
         "steps": _steps(workload, machine, strong),
         "weak_steps": _steps(workload, machine, weak),
         "serial": _serial(strong),
@@ -108,8 +107,8 @@ def gpu_counts(most: int) -> list[int]:
     return sorted({2**n for n in range(most.bit_length()) if 2**n <= most} | {most})
 
 
-def _picture(points: Sequence[Point], title: str) -> LogLog | None:
-    return loglog([Measure(one.gpus, one.rate, one.plan.label) for one in points], title)
+def _picture(points: Sequence[Point], mark: str, title: str) -> LogLog | None:
+    return loglog([Measure(one.gpus, one.rate, one.plan.label) for one in points], mark, title)
 
 
 def _steps(workload: Workload, machine: Machine, points: Sequence[Point]) -> list[Step]:

@@ -66,15 +66,15 @@ def times() -> Timeline | None:
 def curve() -> LogLog | None:
     rates = {1: Range(90, 100, 110), 2: Range(150, 170, 190), 8: Range(200, 400, 900)}
     points = [Measure(gpus, rate, f"TP {gpus}") for gpus, rate in rates.items()]
-    return loglog(points, "Strong scaling")
+    return loglog(points, "strong", "Strong scaling")
 
 
 PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "memory bars": ("workload/_bars.svg", {"bars": bars()}),
     "a plan": ("plans/_diagram.svg", {"diagram": diagram()}),
     "a plan, small": ("plans/_mini.svg", {"diagram": diagram(SMALL)}),
-    "times": ("plans/_times.svg", {"times": times(), "time_of": "one token"}),
-    "scaling": ("scaling/_loglog.svg", {"chart": curve(), "mark": "strong"}),
+    "times": ("plans/_times.svg", {"times": times()}),
+    "scaling": ("scaling/_loglog.svg", {"chart": curve()}),
 }
 
 
