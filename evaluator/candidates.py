@@ -120,7 +120,9 @@ def _offered(status: Status, offering: Offering) -> Status:
 def with_outlook(candidate: Candidate, workload: Workload, machine: Machine) -> Candidate:
     """The candidate with its speed, hours and cost. A price that is not ranked makes no cost."""
     rate, cost = candidate.rate, candidate.cost_per_hour
-    price = Price(cost, rate.quote.unit) if cost and rate.quote and rate.ranked else None
+    price = None
+    if cost and rate.quote and rate.ranked:
+        price = Price(cost, rate.quote.unit, rate.quote.purchase)
     return replace(candidate, outlook=outlook_of(workload, candidate.plan.plan, machine, price))
 
 

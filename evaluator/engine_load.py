@@ -13,7 +13,7 @@ from evaluator.layouts import Layout, Links
 from evaluator.partition import RankClass, params_of, rank_classes, stage_of
 from evaluator.plans import Plan
 from evaluator.ranges import Range
-from evaluator.shapes import ModelShape
+from evaluator.shapes import Feed, ModelShape
 from evaluator.weights import weights_on
 
 RESERVES_WHOLE = frozenset({"tensorrt-llm"})
@@ -28,7 +28,8 @@ class EngineLoad:
 
     `weight_bytes` are read by a decode step that hits every expert; `expert_share` of them belong
     to experts, each of which a token misses with `miss_share`. `cache_bytes` is one sequence at
-    its mean length, `admitted_bytes` what the engine wants free to admit one.
+    its mean length, `admitted_bytes` what the engine wants free to admit one. `routed_layers` hold
+    experts, of which `experts_per_token` see each token.
     """
 
     weight_bytes: float
@@ -38,6 +39,8 @@ class EngineLoad:
     admitted_bytes: float
     prefill: TokenWork
     decode: TokenWork
+    routed_layers: int = 0
+    experts_per_token: int = 0
 
 
 def load_of(
@@ -64,6 +67,8 @@ def load_of(
         admitted_bytes=cache(admitted),
         prefill=prefill,
         decode=decode,
+        routed_layers=sum(layer.feed is Feed.ROUTED for layer in shape.layer_kinds),
+        experts_per_token=experts.active if experts else 0,
     )
 
 
@@ -74,9 +79,10 @@ def _expert_share(shape: ModelShape, rank: RankClass, plan: Plan) -> float:
 
 @dataclass(frozen=True, slots=True)
 class EngineModel:
-    """One engine of `layout.engine_gpus` GPUs. `cache_room` is bytes per GPU left for the cache.
+    """One engine of `layout.engine_gpus` GPUs, seen from one of its data-parallel ranks.
 
-    `unpacked` is True for weights of 4 bits that are widened on the way.
+    `cache_room` is bytes per GPU left for the cache,
+    `unpacked` True for weights of 4 bits that are widened on the way.
     """
 
     job: ServingJob
@@ -91,8 +97,10 @@ class EngineModel:
     cache_room: Range
 
     def weights_read(self, sequences: float) -> float:
-        """Bytes of weights that one decode step of so many sequences reads on one GPU."""
-        missed = float(self.load.miss_share**sequences) if self.load.expert_share else 0.0
+        """Bytes of weights that one decode step reads on one GPU; its experts see the tokens of
+        all data-parallel ranks, of which each has so many sequences."""
+        tokens = sequences * self.layout.data
+        missed = float(self.load.miss_share**tokens) if self.load.expert_share else 0.0
         return self.load.weight_bytes * (1 - self.load.expert_share * missed)
 
 

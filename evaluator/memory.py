@@ -62,7 +62,7 @@ def budget(workload: Workload, plan: Plan) -> MemoryBudget:
 
 def _unknown(workload: Workload, form: WeightFormat | None) -> tuple[Finding, ...]:
     shape = workload.model
-    wide = shape.mlp_size or shape.experts
+    wide = shape.mlp_size or shape.experts or shape.recurrent
     if form and shape.dimensioned and wide and total_params(shape) is not None:
         return ()
     return (finding(Code.ARCHITECTURE_UNKNOWN, architecture=shape.architecture or shape.name),)

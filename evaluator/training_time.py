@@ -18,9 +18,9 @@ from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, work_of
 from evaluator.jobs import Recompute, TrainingJob
 from evaluator.layouts import Layout, Links, group_of
 from evaluator.link_costs import Group, seconds
-from evaluator.parameters import is_expert_layer, total_params
+from evaluator.parameters import total_params
 from evaluator.ranges import Range, exact
-from evaluator.shapes import ModelShape
+from evaluator.shapes import Feed, ModelShape
 
 ACTIVATION_BYTES = 2
 
@@ -160,7 +160,7 @@ def _experts(model: StepModel, setting: Setting) -> float:
     if layout.experts == 1 or experts is None:
         return 0.0
     group = group_of(layout, model.links, layout.experts, layout.tensor)
-    routed = sum(is_expert_layer(model.shape, index) for index in range(model.shape.layers))
+    routed = sum(kind.feed is Feed.ROUTED for kind in model.shape.layer_kinds)
     size = model.round_tokens * model.shape.hidden * experts.active * ACTIVATION_BYTES
     calls = 4 * routed / layout.stages
     hidden = setting.take("overlap of expert traffic", figure("training.expert_overlap"))

@@ -253,7 +253,7 @@ def _memory_findings(fitted: Fit) -> Iterator[Finding]:
             needed=size_words(needed.typical),
             rank=fitted.rank,
             usable=usable,
-            change="",
+            change="Take a plan that splits more, or GPUs with more memory.",
         )
     if fitted.word is FitWord.TIGHT:
         typical, high = size_words(needed.typical), size_words(needed.high)

@@ -6,19 +6,30 @@ from django.urls import path, re_path
 
 from marketplace.views import (
     accuracy,
+    compare,
     evidence,
     evidence_index,
     health,
     listing,
     listings,
     metrics,
+    plans,
+    saved,
     shortlist,
     status,
+    workload,
 )
 
 urlpatterns = [
     path("", shortlist.shortlist, name="shortlist"),
+    path("compare/", compare.compare, name="compare"),
+    path("saved/", saved.saved, name="saved"),
+    path("saved/<int:saved_id>/", saved.one, name="saved_one"),
+    path("saved/<int:saved_id>/change/", saved.change, name="saved_change"),
+    path("shared/<str:token>/", saved.shared, name="shared"),
     path("workloads/", shortlist.pasted, name="workloads"),
+    path("workloads/memory/", workload.workload, name="workload"),
+    re_path(r"^plans/?$", plans.plans, name="plans"),
     path("listings/", listings.listings, name="listings"),
     path("listings/<int:listing_id>/", listing.listing, name="listing"),
     path("listings/<int:listing_id>/evidence/", evidence.paste, name="paste"),

@@ -30,6 +30,7 @@ from evaluator.evidence.readings import (
     UnreadableEvidence,
 )
 from evaluator.evidence.rocm_topology import read_rocm
+from evaluator.evidence.shared_memory import read_shared_memory
 
 LARGEST_BYTES = 2_000_000
 """A whole NCCL log of eight nodes stays below; a larger text is refused before it is read."""
@@ -52,6 +53,7 @@ READERS: tuple[Callable[[Paste], Iterator[Reading]], ...] = (
     read_nvbandwidth,
     read_nccl_tests,
     read_environment,
+    read_shared_memory,
 )
 """One pass over the text each: the time grows with the length of the text, not faster."""
 

@@ -34,6 +34,7 @@ class Format(StrEnum):
     NCCL_TESTS = "nccl-tests"
     LSTOPO = "lstopo"
     COLLECT_ENV = "collect-env"
+    SHARED_MEMORY = "df-dev-shm"
     XPU_TOPOLOGY = "xpu-smi-topology"
     UNKNOWN = "unknown"
 
@@ -292,6 +293,7 @@ class Reading:
     host_to_device_gb_s: float | None = None
     device_to_host_gb_s: float | None = None
     slow_gpus: tuple[int, ...] | None = None
+    shared_memory_bytes: int | None = None
 
     @property
     def whole(self) -> bool:
