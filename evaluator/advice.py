@@ -26,10 +26,11 @@ from evaluator.units import MIB
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Five answers; each holds at least one sentence. Commands stand on lines of their own."""
+    """Five answers, each at least a sentence. `commands` is shell text, empty where none is."""
 
     rent: str
     launch: str
+    commands: str
     cost: str
     ends: str
     check: str
@@ -46,7 +47,9 @@ class Advice:
 
     @property
     def text(self) -> str:
-        return "\n".join(f"{name}: {words}" for name, words in self.answers)
+        """All of it, the commands on lines of their own."""
+        lines = [f"{name}: {words}" for name, words in self.answers]
+        return "\n".join((*lines[:2], *self.commands.splitlines(), *lines[2:]))
 
 
 def advice_of(
@@ -63,6 +66,7 @@ def advice_of(
     return Advice(
         rent=" ".join(_rent(candidate, now)),
         launch=_launch(candidate, sheet),
+        commands=_commands(sheet) if sheet else "",
         cost=" ".join(_cost(candidate, single)),
         ends=_ends(candidate.outlook, now),
         check=" ".join(_check(candidate, machine)),
@@ -154,8 +158,12 @@ def _launch(candidate: Candidate, sheet: LaunchSheet | None) -> str:
     if engine is None:
         reasons = "; ".join(f"{one.engine}: {one.unsupported}" for one in sheet.engines)
         return f"{plan}. No engine here runs it: {reasons}"
-    head = f"{plan}, with {engine.engine} {engine.version}."
-    return "\n".join((head, *(f"{one.where}:\n{one.text}" for one in engine.commands)))
+    return f"{plan}, with {engine.engine} {engine.version}."
+
+
+def _commands(sheet: LaunchSheet) -> str:
+    """Where to run it as a comment before each, so that all of it can be pasted."""
+    return "\n".join(f"# {one.where}\n{one.text}" for one in sheet.commands)
 
 
 # --- what it costs

@@ -15,7 +15,7 @@ from evaluator.advice import Advice
 from evaluator.candidates import Candidate
 from evaluator.workload import parse_workload
 from marketplace import evaluations, sources, sync
-from marketplace.advising import advice_for
+from marketplace.advising import advised
 from marketplace.catalog.registry import SAMPLES
 from marketplace.samples.server import serve_samples
 
@@ -55,8 +55,8 @@ def told(django_db_setup: None, django_db_blocker: Any) -> Iterator[Told]:
 def _row_one(document: dict[str, Any]) -> tuple[Candidate, Advice]:
     workload = parse_workload(document)
     result = evaluations.shortlist_for(workload)
-    row = result.rows[1]
-    return row, advice_for(workload, row, result, timezone.now())
+    (pair,) = advised(workload, result, result.rows[1:2], timezone.now())
+    return pair
 
 
 @pytest.mark.parametrize("name", ["serve", "tune"])
@@ -72,9 +72,10 @@ def test_it_says_what_to_rent(told: Told, name: str) -> None:
 def test_it_says_how_to_launch_it(told: Told) -> None:
     row, advice = told["serve"]
     assert advice.launch.startswith(f"{row.plan.plan.label}, with ")
-    assert "vllm serve" in advice.launch
-    assert ("--tensor-parallel-size" in advice.launch) is (row.plan.plan.tp > 1)
-    assert re.search(r"deepspeed|torchrun", told["tune"][1].launch)
+    assert "vllm serve" in advice.commands
+    assert ("--tensor-parallel-size" in advice.commands) is (row.plan.plan.tp > 1)
+    assert re.search(r"deepspeed|torchrun", told["tune"][1].commands)
+    assert advice.commands in advice.text
 
 
 def test_it_says_what_a_job_costs_line_by_line(told: Told) -> None:
