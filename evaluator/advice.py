@@ -274,7 +274,8 @@ def _dates(hours: Range, now: datetime | None) -> str:
     if now is None or hours.high > MOST_DAYS * 24:
         return ""
     early, late = (now + timedelta(hours=float(end)) for end in (hours.low, hours.high))
-    return f", started now between {early:%a %Y-%m-%d %H:%M} and {late:%a %Y-%m-%d %H:%M} {now:%Z}"
+    ends = f"{early:%a %Y-%m-%d %H:%M} and {late:%a %Y-%m-%d %H:%M} {now:%Z}".rstrip()
+    return f": between {ends} if it starts now"
 
 
 # --- what to check first
@@ -326,9 +327,11 @@ def _holds(candidate: Candidate, machine: Machine | None) -> str:
     fact, plan = candidate.plan.weakest.fact, candidate.plan
     count = candidate.machine.gpu_count
     if fact == MEMORY and plan.usable_bytes:
-        return f"{plan.usable_bytes / MIB:,.0f} MiB or more on each of {count or 'all'} GPUs"
+        where = "the GPU" if count == 1 else f"each of {count or 'all'} GPUs"
+        return f"{plan.usable_bytes / MIB:,.0f} MiB or more on {where}"
     if fact == COUNT:
-        return f"{count} whole GPUs or more" if count else "as many GPUs as the plan takes"
+        least = candidate.plan.plan.gpus // candidate.plan.plan.nodes
+        return f"{count or least} whole GPU{'s' if (count or least) > 1 else ''} or more"
     cleared = plan.link.cleared_by
     return cleared[:1].lower() + cleared[1:]
 
