@@ -10,6 +10,7 @@ from marketplace.views import (
     evidence,
     evidence_index,
     health,
+    learn,
     listing,
     listings,
     metrics,
@@ -49,5 +50,7 @@ urlpatterns = [
     path("metrics", metrics.metrics, name="metrics"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    re_path(r"^learn/?$", learn.learn, name="learn"),
+    re_path(r"^glossary/?$", learn.glossary, name="glossary"),
     path("admin/", admin.site.urls),
 ]
