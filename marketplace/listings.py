@@ -8,9 +8,9 @@ from typing import Any
 
 from django.db.models import Count, Prefetch, Q, QuerySet
 
-from evaluator.candidates import Offering
 from evaluator.findings import recall
 from evaluator.machine import Availability
+from evaluator.offers import Offering
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
 from marketplace.models import Fact, Listing, Price
 
