@@ -7,6 +7,7 @@ from django.urls import path, re_path
 from marketplace.views import (
     accuracy,
     compare,
+    evaluating,
     evidence,
     evidence_index,
     health,
@@ -31,6 +32,9 @@ urlpatterns = [
     path("shared/<str:token>/", saved.shared, name="shared"),
     path("workloads/", shortlist.pasted, name="workloads"),
     path("workloads/memory/", workload.workload, name="workload"),
+    path("evaluations/", evaluating.ask, name="ask_evaluation"),
+    path("evaluations/<int:evaluation_id>/", evaluating.evaluation, name="evaluation"),
+    path("evaluations/<int:evaluation_id>/cancel/", evaluating.cancel, name="cancel_evaluation"),
     re_path(r"^plans/?$", plans.plans, name="plans"),
     path("listings/", listings.listings, name="listings"),
     path("listings/<int:listing_id>/", listing.listing, name="listing"),
