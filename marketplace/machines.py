@@ -72,6 +72,7 @@ def machine_of(
     vram = held.declared("vram_bytes_per_gpu")
     specs = _specs(plain["gpu_model"], plain["form_factor"], held.labels_gb(vram))
     usable = held.judged("usable_bytes_per_gpu", _usable(held, vram, specs))
+    specs = _of_size(specs, usable)
     count = held.judged("gpu_count", _per_machine(held.declared("gpu_count"), listing.nodes))
     return Machine(
         specs=specs,
@@ -234,8 +235,10 @@ def _disagree(attribute: str, best: Any, other: Any) -> bool:
     """Whether two values cannot both hold. Sizes vary a little with driver and reserve."""
     if best == other or (best, other) in REFINES:
         return False
+    if attribute == "form_factor":  # SXM4 says more than SXM, and nothing else
+        return not best.startswith(other) and not other.startswith(best)
     if "bytes" in attribute:
-        return bool(abs(best - other) > SIZE_TOLERANCE * other)
+        return not _close(best, other)
     return True
 
 
@@ -307,6 +310,22 @@ def _specs(
         for spec in candidates(model.value, label_gb=label, form_factor=form_factor.value)
     }
     return tuple(found.values())
+
+
+def _of_size(specs: tuple[GpuSpec, ...], usable: Fact[int]) -> tuple[GpuSpec, ...]:
+    """The cards that have the memory which a driver reported; all where none has, or none did."""
+    if not usable.at_least(Grade.MEASURED) or usable.value is None:
+        return specs
+    seen = usable.value
+    found = (
+        one for one in specs if one.usable_bytes and _close(one.usable_bytes // one.devices, seen)
+    )
+    return tuple(found) or specs
+
+
+def _close(one: int, other: int) -> bool:
+    """Sizes vary a little with driver and reserve."""
+    return abs(one - other) <= SIZE_TOLERANCE * other
 
 
 def _usable(held: _Held, stated: Fact[int], cards: tuple[GpuSpec, ...]) -> Fact[int]:
