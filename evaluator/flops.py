@@ -64,10 +64,11 @@ def pace_of(shape: ModelShape, work: TokenWork, stages: int) -> float:
 
 def attended(shape: ModelShape, sequence: int) -> float:
     """Tokens attended to, summed over layers; windows bound theirs."""
+    layers = shape.layers if shape.cached_layers is None else shape.cached_layers
     if shape.window is None:
-        return float(shape.layers * sequence)
+        return float(layers * sequence)
     near = min(sequence, 2 * shape.window.tokens)
-    return float((shape.layers - shape.window.layers) * sequence + shape.window.layers * near)
+    return float((layers - shape.window.layers) * sequence + shape.window.layers * near)
 
 
 def published_flops(

@@ -105,6 +105,7 @@ LINK_WORDS = {
     LinkClass.NVLINK_PAIRS: "NVLink between pairs",
     LinkClass.NVLINK_BRIDGE: "an NVLink bridge between pairs",
     LinkClass.XGMI: "Infinity Fabric",
+    LinkClass.XGMI_ISLANDS: "Infinity Fabric inside groups, not between them",
     LinkClass.PCIE_P2P: "PCIe with peer access",
     LinkClass.PCIE: "PCIe",
     LinkClass.P2P_DISABLED: "PCIe without peer access",
@@ -128,8 +129,8 @@ def suits(link: LinkClass, demand: Demand) -> Suits:
         return Suits.ENOUGH
     if link is LinkClass.XGMI:
         return Suits.ENOUGH if demand.span >= FULL_MESH else Suits.DEPENDS
-    if link in PAIRS and demand.span == 2:
-        return Suits.ENOUGH
+    if demand.span == 2 and link in (*PAIRS, LinkClass.XGMI_ISLANDS):
+        return Suits.ENOUGH if link in PAIRS else Suits.DEPENDS
     if demand.use in HIDDEN or link is LinkClass.PCIE_P2P:
         return Suits.DEPENDS
     small = link is LinkClass.PCIE and demand.ranks <= 4
@@ -145,6 +146,7 @@ CARRIED_BY = {
     LinkClass.NVLINK_ISLANDS: NVLINKS,
     LinkClass.NVLINK_BRIDGE: frozenset({"nvlink_bridge_optional"}),
     LinkClass.XGMI: INFINITY_FABRICS,
+    LinkClass.XGMI_ISLANDS: INFINITY_FABRICS,
 }
 """What a card must permit for a claim to be possible. Peer access over PCIe is always possible."""
 
@@ -165,6 +167,7 @@ CLASS_FLOOR = {
     LinkClass.NVLINK_ISLANDS: 35 * GB,
     LinkClass.NVLINK_BRIDGE: 35 * GB,
     LinkClass.XGMI: 40 * GB,
+    LinkClass.XGMI_ISLANDS: 35 * GB,
 }
 """Lowest bus bandwidth seen on a healthy link of the class, any generation (formulas C3)."""
 CARRIES_TENSOR = 20 * GB
