@@ -171,7 +171,7 @@ def _serving(
         "weights": weights_bytes(held, sizes.beyond, form, plan),
         "kv_cache": kept,
         "activations": peak_bytes(sizes, job, plan, held.rank),
-        "engine_overhead": runs.beside(plan.tp * plan.pp),
+        "engine_overhead": runs.beside(plan.tp * plan.pp * plan.dp),
         "cuda_graphs": runs.graphs,
         "cache_reserve": kept.scaled(left),
         "tower_profile": choose_range(towered, TOWER, exact(0.0)),

@@ -181,7 +181,7 @@ def activation_peak(
 
 
 def _engine_overhead(runs: Engine, plan: Plan) -> Component:
-    ranks = plan.tp * plan.pp
+    ranks = plan.tp * plan.pp * plan.dp
     return Component(
         name="engine_overhead",
         bytes=runs.beside(ranks),
