@@ -11,7 +11,7 @@ from evaluator.jobs import Offload, Recompute, Schedule, TrainingJob, Workload
 from evaluator.launch.sheet import Command, EngineLaunch
 from evaluator.launch.shell import HEAD, NODE, Raw, Value, command, file_with, pinned, quoted
 from evaluator.plans import Plan
-from evaluator.shapes import ModelShape
+from evaluator.shapes import ModelShape, QkNorm
 
 TITAN_VERSION = "0.2"
 TITAN_SOURCE = "pytorch/torchtitan, torchtitan/config/job_config.py"
@@ -132,7 +132,8 @@ def _titan_refuses(training: Training) -> str:
 
 
 def _titan_options(training: Training) -> dict[str, Value]:
-    """A pipeline splits the local batch into its micro-batches; else they are accumulated."""
+    """A pipeline splits the local batch into its micro-batches; else they are accumulated. Stages
+    are told to hold equal shares, as the plan assumes: by itself it spares the first and last."""
     job, plan = training.job, training.plan
     held = training.rounds if plan.pp > 1 else 1
     schedule = "Interleaved1F1B" if plan.virtual > 1 else TITAN_SCHEDULES[job.schedule]
@@ -150,7 +151,9 @@ def _titan_options(training: Training) -> dict[str, Value]:
         "--parallelism.tensor_parallel_degree": plan.tp,
         "--parallelism.pipeline_parallel_degree": plan.pp,
         "--parallelism.pipeline_parallel_schedule": schedule if plan.pp > 1 else None,
-        "--parallelism.pipeline_parallel_layers_per_stage": layers if plan.virtual > 1 else None,
+        "--parallelism.pipeline_parallel_layers_per_stage": layers if plan.pp > 1 else None,
+        "--parallelism.pipeline_parallel_first_stage_less_layers": 0 if plan.pp > 1 else None,
+        "--parallelism.pipeline_parallel_last_stage_less_layers": 0 if plan.pp > 1 else None,
         "--parallelism.pipeline_parallel_microbatch_size": job.micro_batch if plan.pp > 1 else None,
         "--parallelism.context_parallel_degree": plan.cp,
         "--parallelism.expert_parallel_degree": plan.ep if plan.ep > 1 else None,
@@ -271,6 +274,7 @@ def _megatron_model(model: ModelShape) -> dict[str, Value]:
         "--normalization": None if model.norms.bias else "RMSNorm",
         "--disable-bias-linear": not model.mlp_bias,
         "--add-qkv-bias": attention.qkv_bias,
+        "--qk-layernorm": attention.qk_norm is not QkNorm.NONE or attention.latent is not None,
         "--position-embedding-type": "learned_absolute" if model.learned_positions else "rope",
         "--untie-embeddings-and-output-weights": not model.tied,
         **_megatron_latent(model),
