@@ -113,8 +113,8 @@ def _assumptions(workload: Workload, plan: Plan, *, named: bool) -> Iterator[str
         yield from _serving_assumptions(workload, plan)
     else:
         if plan.joins_machines:
-            slots = plan.gpus // plan.nodes
-            yield f"DeepSpeed's hostfile has a line for each machine: its address and slots={slots}."
+            slots = f"slots={plan.gpus // plan.nodes}"
+            yield f"DeepSpeed's hostfile has a line for each machine: its address and {slots}."
         yield "CONFIG is torchtitan's own file for this model: its flavour, tokenizer and data."
         yield "DATASET is the dataset; Megatron-LM runs on mock data until --data-path replaces it."
         yield "Rates of 1e-4 and the like are placeholders: they change no time and no memory."
