@@ -9,6 +9,8 @@ from evaluator.collectives import traffic
 from evaluator.findings import Code, Finding, finding
 from evaluator.jobs import Workload
 from evaluator.launch.benchmark import benchmark_of
+from evaluator.launch.deepspeed import deepspeed
+from evaluator.launch.megatron import megatron
 from evaluator.launch.serving import Serving, sglang, vllm
 from evaluator.launch.sheet import (
     Benchmark,
@@ -19,7 +21,8 @@ from evaluator.launch.sheet import (
     Predicted,
 )
 from evaluator.launch.shell import safe_name
-from evaluator.launch.training import Training, deepspeed, megatron, torchtitan
+from evaluator.launch.torchtitan import torchtitan
+from evaluator.launch.training import Training
 from evaluator.link_verdicts import LinkVerdict
 from evaluator.machine import Machine
 from evaluator.memory import budget
