@@ -38,3 +38,5 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),
 ]
+
+handler400 = "marketplace.views.errors.bad_request"
