@@ -194,10 +194,10 @@ def _narrower_states(workload: Workload, job: TrainingJob, plan: Plan) -> list[O
 def _more_shards(workload: Workload, plan: Plan) -> list[Option]:
     """Sharding over the data-parallel ranks at hand first, then over twice as many."""
     found = []
-    ranks = plan.dp if plan.shard < plan.dp else 2 * plan.dp
+    ranks = plan.dp if plan.copies > 1 else 2 * plan.dp
     while ranks <= MOST_RANKS:
-        wider = replace(plan, dp=ranks, shard=ranks)
-        words = f"shard the model over {ranks} ranks, {wider.gpus} GPUs in all"
+        wider = replace(plan, dp=ranks, shard=ranks * plan.cp)
+        words = f"shard the model over {wider.shard} ranks, {wider.gpus} GPUs in all"
         if refusal_of(workload, wider) is None:
             found.append(_option(workload, wider, ("shard", ranks, words)))
         ranks *= 2

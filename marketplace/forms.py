@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -30,6 +31,7 @@ RANKED_CURRENCY = "USD"
 PASTE_LIMIT = 200_000
 FILE_LIMIT = 1_000_000
 ROWS, MOST_ROWS = 20, 100
+MOST_TOKENS = 10**15
 
 
 def gpu_models() -> list[tuple[str, str]]:
@@ -118,6 +120,16 @@ class Demands(forms.Form):
         choices=[("", "any"), *((grade.word, grade.word) for grade in Grade if grade)],
     )
 
+    tokens = forms.IntegerField(
+        label="Tokens to train", min_value=1, max_value=MOST_TOKENS, required=False
+    )
+    deadline = forms.DecimalField(
+        label="Deadline, hours", min_value=Decimal("0.01"), max_digits=9, required=False
+    )
+    group = forms.ChoiceField(
+        label="Same hardware", required=False, choices=[("", "listed apart"), ("yes", "grouped")]
+    )
+
     def __init__(self, data: Mapping[str, Any] | None, models: list[tuple[str, str]]) -> None:
         super().__init__(data)
         self.fields["gpu"].choices = [("", "any"), *models]  # type: ignore[attr-defined]
@@ -136,6 +148,18 @@ class Demands(forms.Form):
             spot=own.spot,
             min_grade=Grade.from_word(word) if word else own.min_grade,
         )
+
+    def demanded(self, own: Workload) -> Workload:
+        """The workload with what the visitor set. A served model has no end to be reached."""
+        needs, asked = self.needs_on_top_of(own.needs), self.cleaned_data
+        if own.training is None:
+            return replace(own, needs=needs)
+        training = replace(
+            own.training,
+            tokens_to_train=asked["tokens"] or own.training.tokens_to_train,
+            deadline_hours=float(asked["deadline"] or 0) or own.training.deadline_hours,
+        )
+        return replace(own, needs=needs, training=training)
 
 
 class PresetDemands(Demands):
