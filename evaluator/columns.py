@@ -24,7 +24,15 @@ from evaluator.kv_cache import CacheSizes, cache_bytes, cache_sizes
 from evaluator.partition import Stage, largest_layer, params_of
 from evaluator.plans import Plan
 from evaluator.ranges import InvalidRange, Number, Range, choose, choose_range, exact, total
-from evaluator.serving import ADAPTER_BYTES, TOWER, draft_bytes, engine_of, peak_bytes
+from evaluator.serving import (
+    ADAPTER_BYTES,
+    TOWER,
+    draft_bytes,
+    engine_of,
+    outside_of,
+    peak_bytes,
+    utilization_of,
+)
 from evaluator.shapes import Layer, ModelShape
 from evaluator.sizes import Sizes, sizes_of
 from evaluator.stage_tables import StageTable
@@ -34,6 +42,7 @@ from evaluator.states import (
     lora_states,
     on_device,
     prefetched_bytes,
+    shard_buckets_bytes,
     spread_states,
     states_bytes,
 )
@@ -46,9 +55,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BudgetColumns:
-    """Bytes by component: arrays of shape (rank classes, pairs)."""
+    """Bytes by component: arrays of shape (rank classes, pairs).
+
+    `utilization` and `outside` are those of a budget.
+    """
 
     components: Mapping[str, Range]
+    utilization: float = 1.0
+    outside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, size in self.components.items():
@@ -61,11 +75,19 @@ class BudgetColumns:
 
     @property
     def binding(self) -> Range:
-        """Bytes of the rank class that needs most in each pair: arrays of shape (pairs,)."""
+        """Bytes of the rank class that asks for the largest card in each pair: arrays of shape
+        (pairs,)."""
         held = self.bytes
-        rows = np.argmax(held.typical, axis=0)[np.newaxis]
+        rows = np.argmax(self._asked(held.typical), axis=0)[np.newaxis]
         ends = (held.low, held.typical, held.high)
         return Range(*(np.take_along_axis(end, rows, axis=0)[0] for end in ends))
+
+    def _asked(self, held: Number) -> Number:
+        """Memory that a card must report in the typical case, by the limit that asks for most."""
+        if not self.outside:
+            return held * (1 / self.utilization)
+        inside = total(size for name, size in self.components.items() if name not in self.outside)
+        return np.maximum(inside.typical * (1 / self.utilization), held)
 
 
 def plan_columns(plans: Sequence[Plan]) -> Plan:
@@ -134,7 +156,8 @@ def budget_columns(workload: Workload, models: Models, which: Column, plans: Pla
         lora = training.lora
         adapters = models.adapters(lora, held, plans, which) if lora else 0
         parts = _training(training, form, held, sizes, adapters, plans)
-    return BudgetColumns({name: _pinned(workload, name, size) for name, size in parts.items()})
+    pinned = {name: _pinned(workload, name, size) for name, size in parts.items()}
+    return BudgetColumns(pinned, utilization_of(workload), outside_of(workload))
 
 
 def _serving(
@@ -175,6 +198,7 @@ def _training(
         "gathered_layers": gathered_bytes(layer, held.rank, table, job, form, plan),
         "prefetched_layers": prefetched_bytes(layer, job, plan),
         "gradient_buckets": buckets_bytes(sum(local) + beside, job, plan),
+        "shard_buckets": shard_buckets_bytes(job, plan),
         "activations": activations_bytes(held, sizes, job, plan),
         "logits": last,
     }

@@ -94,7 +94,7 @@ def _plan_items(
     yield cores_item(machine.vcpus.value, machine.vcpus.grade, working)
     ram, offloaded = machine.ram_bytes, host_bytes(workload, plan)
     yield ram_item(ram.value, ram.grade, weights_bytes, offloaded, working)
-    yield slots(machine, working, exchanges or bool(offloaded))
+    yield slots(machine, working, exchanges)
     yield shm_item(machine.shm_bytes.value, machine.shm_bytes.grade, has_small_shm(seen), exchanges)
     yield whole_item(machine.fractional, machine.gpu_count.grade, is_sliced(seen), exchanges)
     guest = machine.virtual

@@ -117,7 +117,8 @@ class TrainingJob:
     `zero_stage` is what the ranks of `Plan.shard` divide: 1 optimizer states, 2 gradients too,
     3 parameters too (FSDP). `fused_attention` is False where the attention scores are kept,
     `sequence_parallel` is False where tensor parallel ranks all keep the norms' activations,
-    `chunked_loss` is True where the loss never holds all logits at once.
+    `chunked_loss` is True where the loss never holds all logits at once. `bucket_elements` is the
+    size of DeepSpeed's buckets under ZeRO 1 and 2; 0 where the framework needs none, None unknown.
     """
 
     optimizer: str = "adamw"
@@ -131,6 +132,7 @@ class TrainingJob:
     fused_attention: bool = True
     sequence_parallel: bool = True
     chunked_loss: bool = False
+    bucket_elements: int | None = None
     offload: Offload = Offload.NONE
     schedule: Schedule = Schedule.ONE_F_ONE_B
     tokens_to_train: int | None = None

@@ -121,7 +121,7 @@ def whole_blocks(tokens: Number) -> Number:
 
 
 def sequences_per_replica(job: ServingJob, plan: Plan) -> Number:
-    """Requests at once in one cache: replicas and data-parallel ranks share them out."""
+    """Copies of the attention share the requests, be they engines of their own or ranks of one."""
     return -(-job.concurrency // (plan.replicas * plan.dp))
 
 

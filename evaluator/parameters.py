@@ -142,6 +142,20 @@ def total_params(shape: ModelShape) -> int | None:
     return shape.given_params if computed is None else computed + others(shape)
 
 
+@lru_cache(maxsize=4096)
+def expert_params(shape: ModelShape) -> int:
+    """Parameters of all routed experts. 0 for a dense model or one of unknown parts."""
+    if not shape.computable:
+        return 0
+    parts = _all_parts(shape)
+    return sum(part.params * times for part, times in parts if part.module is Module.EXPERT)
+
+
+def routed_layers(shape: ModelShape) -> int:
+    """Layers that hold experts."""
+    return sum(kind.feed is Feed.ROUTED for kind in shape.layer_kinds)
+
+
 def active_params(shape: ModelShape) -> int | None:
     """Parameters that one token passes through. The embedding counts, as in published figures."""
     if not shape.computable:

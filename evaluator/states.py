@@ -215,6 +215,41 @@ def buckets_component(
     )
 
 
+COPIES = Range(1, 2, 9)
+"""Buckets that DeepSpeed holds: one to reduce from, two where that overlaps with the backward pass,
+and by its documentation 4.5 times the two for reducing and gathering."""
+USUAL_BUCKET, DEFAULT_BUCKET = 2 * 10**8, 5 * 10**8
+"""Elements: what published configurations ask for, and what counts where they ask for nothing."""
+
+
+def shard_buckets_bytes(job: TrainingJob, plan: Plan) -> Range:
+    """Buckets through which ZeRO 1 and 2 reduce gradients and gather parameters, in 16 bits.
+
+    Where nothing is said of them, a framework may need none: Megatron reduces its gradients where
+    they lie.
+    """
+    stated = job.bucket_elements
+    usual = Range(0, COPIES.typical * USUAL_BUCKET, COPIES.high * DEFAULT_BUCKET)
+    elements = usual if stated is None else COPIES.scaled(stated)
+    held = (plan.shard > 1) & (job.zero_stage < 3)
+    return choose_range(held, elements.scaled(GATHERED_BYTES), exact(0))
+
+
+def shard_buckets_component(job: TrainingJob, plan: Plan) -> Component | None:
+    size = shard_buckets_bytes(job, plan)
+    if not size.high:
+        return None
+    stated = "not stated" if job.bucket_elements is None else f"{job.bucket_elements:,}"
+    return Component(
+        name="shard_buckets",
+        bytes=size,
+        formula="elements of a bucket x 2 bytes x 2 buckets; one without overlap, at most 9",
+        inputs=(("reduce_bucket_size", stated), ("ZeRO stage", str(job.zero_stage))),
+        source="DeepSpeed, stage_1_and_2.py: one or two buffers of reduce_bucket_size; "
+        "its documentation: 4.5 x both buckets. Megatron and FSDP need none",
+    )
+
+
 def gathered_bytes(
     layer: Number,
     rank: RankClass,

@@ -38,6 +38,7 @@ COMPONENTS = (
     "gathered_layers",
     "prefetched_layers",
     "gradient_buckets",
+    "shard_buckets",
     "logits",
     "overhead",
 )

@@ -177,7 +177,9 @@ def _figure(word: Any) -> float | None:
 
 
 def _json(paste: Paste) -> Run:
-    """The file that `-J` writes. Its env, args, hostname and pid are not looked at."""
+    """The file that `-J` writes. Its env, args and pid are not looked at; of host names, which are
+    numbered before storage, only how many there are.
+    """
     mark = '"bus_bw"' if '"bus_bw"' in paste.text else '"average_bus_bandwidth"'
     try:
         document = find_json(paste, mark)
@@ -193,8 +195,10 @@ def _json(paste: Paste) -> Run:
         if isinstance(device, dict):
             told = device.get("device_info") or device.get("name") or device.get("device_name")
             run.names[at] = str(told or "")[:80]
-            if "device" in device:
-                run.places.append(("", str(device["device"])))
+            if device.get("hostname") or "device" in device:
+                run.places.append(
+                    (str(device.get("hostname") or ""), str(device.get("device", at)))
+                )
     for result in value["results"]:
         if isinstance(result, dict):
             _take_result(run, result, document.line)

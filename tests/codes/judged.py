@@ -163,6 +163,7 @@ JUDGED: Mapping[Code, Maker] = {
     Code.GPU_AMBIGUOUS: of_plans(WIDE, machine("A100")),
     Code.IDLE_GPUS: of_plans(preset(SERVE_8B), machine(gb=80)),
     Code.PLAN_INDIVISIBLE: of_plans(WIDE, machine(count=6, gb=80)),
+    Code.PLAN_UNSUPPORTED: of_plans(serve(SERVE_70B, engine="transformers"), machine(gb=80)),
     Code.HOST_RAM_SMALL: of_plans(WIDE, machine(gb=80, ram_bytes=declared(64 * GB))),
     Code.HOST_UNKNOWN: of_plans(preset(SERVE_8B), machine(gb=80)),
     Code.MODEL_KEYS_IGNORED: _config(mystery_gate=3),

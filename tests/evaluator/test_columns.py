@@ -45,6 +45,7 @@ JOBS = (
     job("train", attention="unfused", schedule="gpipe", global_batch=64),
     job("train", schedule="zb-h2", zero_stage=1, precision="mixed-fp32-grads"),
     job("finetune", lora={"rank": 8}, weights_format="bnb-nf4", offload="params"),
+    job("train", zero_stage=2, reduce_bucket_size=5 * 10**7),
     job("train", recompute="offload", offload="optimizer", sequence_parallel=False),
 )
 DEGREE = st.sampled_from((1, 2, 3, 4, 8, 16))
