@@ -14,6 +14,7 @@ import numpy as np
 from evaluator.hardware import Column, Hardware
 from evaluator.jobs import Workload
 from evaluator.plans import Plan
+from evaluator.software import software_failure
 from evaluator.states import host_bytes
 
 
@@ -39,22 +40,27 @@ def _ram(asked: Asked, hardware: Hardware, machines: Column) -> Column:
 
 Rule = Callable[[Asked, Hardware, Column], Column]
 RULES: tuple[tuple[str, Rule], ...] = (("vCPUs per GPU", _cores), ("host RAM", _ram))
-"""In the order of the checklist; storage follows them, whatever the plan."""
+"""In the order of the checklist; storage and software follow them, whatever the plan."""
 STORAGE = ("local storage", "persistent storage")
-NAMES = ("", *(name for name, _ in RULES), *STORAGE)
+SOFTWARE = ("driver, CUDA, NCCL", "GPU against the engine", "number formats")
+NAMES = ("", *(name for name, _ in RULES), *STORAGE, *SOFTWARE)
 """Names of failing items by their number; 0 is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostTable:
-    """The first item that fails, by its place in `NAMES`, for what a plan asks."""
+    """The first item that fails, by its place in `NAMES`, for what a plan asks.
+
+    `storage` is the first that fails whatever the plan: storage, then software.
+    """
 
     hardware: Hardware
     storage: Column
 
     @classmethod
     def of(cls, workload: Workload, hardware: Hardware, weights_bytes: int | None) -> HostTable:
-        return cls(hardware, _storage(workload, hardware, weights_bytes))
+        storage = _storage(workload, hardware, weights_bytes)
+        return cls(hardware, np.where(storage > 0, storage, _software(workload, hardware)))
 
     def first_failure(self, asked: Asked, machines: Column) -> Column:
         """By machine, of those at the given places."""
@@ -62,6 +68,13 @@ class HostTable:
         for place in range(len(RULES), 0, -1):
             found[RULES[place - 1][1](asked, self.hardware, machines)] = place
         return found
+
+
+def _software(workload: Workload, hardware: Hardware) -> Column:
+    """Drivers, cards and formats that the workload's engine refuses, asked once for each stack."""
+    names = (software_failure(workload, sample) for sample in hardware.softwares)
+    found = np.array([NAMES.index(name) for name in names], dtype=np.int8)
+    return found[hardware.software] if len(hardware) else found
 
 
 def _storage(workload: Workload, hardware: Hardware, weights_bytes: int | None) -> Column:

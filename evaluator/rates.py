@@ -12,11 +12,11 @@ from decimal import Decimal
 
 import numpy as np
 
+from evaluator.bills import BILLED_HOURS
 from evaluator.economics import DOUBTS, Rate, Terms, choose_rate
 from evaluator.findings import Finding
 from evaluator.hardware import Column, numbered
 from evaluator.offers import Offering
-from evaluator.outlook import BILLED_HOURS
 from evaluator.prices import Quote, TimeUnit
 
 PRECISION = 9

@@ -13,6 +13,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
+from evaluator.bills import BILLED_HOURS
 from evaluator.budgets import FitWord
 from evaluator.candidates import Candidate, candidate_of
 from evaluator.economics import Terms, terms_of
@@ -20,7 +21,7 @@ from evaluator.host import AVAILABILITY, failures
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.offers import Offering, place_of, sameness
-from evaluator.outlook import BILLED_HOURS, Outlook, outlook_of
+from evaluator.outlook import Outlook, outlook_of
 from evaluator.rules import Goal, Rule, rule_of
 from evaluator.verdict import ORDER, MachineVerdict, PlanVerdict, Status, judge_briefly, miss_of
 from evaluator.workbook import Workbook
