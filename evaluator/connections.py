@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from itertools import combinations
 from typing import Any, TypeVar
@@ -48,6 +48,7 @@ class FaultKind(StrEnum):
     SLOW_GPU = "slow_gpu"
     SLICED = "sliced"
     SMALL_SHM = "small_shm"
+    SHM_FAILED = "shm_failed"
     NO_PEER_ACCESS = "no_peer_access"
     TCP_BETWEEN = "tcp_between"
     NO_GPUDIRECT = "no_gpudirect"
@@ -55,22 +56,32 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`gpus` are the indices that it touches; empty where it touches all."""
+    """`gpus` are the indices that it touches; empty where it touches all.
+
+    `look` counts the looks at a machine from the newest on; 0 is the newest, or the only one.
+    """
 
     kind: FaultKind
     gpus: tuple[int, ...] = ()
     words: str = ""
+    look: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A bus bandwidth that a benchmark saw, bytes/s, for one operation, group and message."""
+    """A bus bandwidth that a benchmark saw, bytes/s, for one operation, group and message.
+
+    `nodes` is 0 where the output does not name its hosts. `seconds` is the printed time of one
+    call, 0 where none was printed; `look` as in `Fault`.
+    """
 
     operation: str
     ranks: int
     message_bytes: int
     bytes_per_s: int
     nodes: int = 1
+    seconds: float = 0.0
+    look: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,7 @@ class Topology:
 
     `peer` says whether the driver lets a pair reach each other's memory. `checked` are the kinds
     of fault that the outputs could have shown: one that is checked and absent is not there.
+    `look` is that of the matrix, as in `Fault`.
     """
 
     gpus: int = 0
@@ -103,6 +115,7 @@ class Topology:
     pair_rates: tuple[tuple[float | None, ...], ...] = ()
     faults: tuple[Fault, ...] = ()
     checked: tuple[FaultKind, ...] = ()
+    look: int = 0
 
     def between(self, one: int, other: int) -> str | None:
         """The class of a pair; None where it was not seen."""
@@ -188,6 +201,11 @@ def merge(newest_first: Iterable[Topology]) -> Topology:
 
     A fault stands until a newer output that could show it does not.
     """
+    return together(_dated(one, look) for look, one in enumerate(newest_first))
+
+
+def together(newest_first: Iterable[Topology]) -> Topology:
+    """Outputs of one paste as one look; of each part the first that shows it."""
     seen = list(newest_first)
     size = max((one.gpus for one in seen), default=0)
     parts = [one for one in seen if one.gpus in (0, size)]
@@ -200,25 +218,45 @@ def merge(newest_first: Iterable[Topology]) -> Topology:
         rates=tuple(rates[run] for run in sorted(rates)),
         faults=tuple(f for kind, one in judges.items() if one for f in one.of_kind(kind)),
         checked=tuple(kind for kind, one in judges.items() if one),
+        look=next((one.look for one in parts if one.matrix), 0),
         **newest,
     )
 
 
-def _run(rate: Rate) -> tuple[str, int, int]:
-    return (rate.operation, rate.ranks, rate.message_bytes)
+def _dated(one: Topology, look: int) -> Topology:
+    """The topology of one look, its faults and rates with the place of that look."""
+    return replace(
+        one,
+        look=look,
+        faults=tuple(replace(fault, look=look) for fault in one.faults),
+        rates=tuple(replace(rate, look=look) for rate in one.rates),
+    )
+
+
+def _run(rate: Rate) -> tuple[str, int, int, int]:
+    return (rate.operation, rate.ranks, rate.nodes, rate.message_bytes)
 
 
 def _first(values: Iterable[Any]) -> Any:
     return next((value for value in values if value), ())
 
 
-def rate_for(topology: Topology, ranks: int, message_bytes: int = 0) -> Rate | None:
-    """The all-reduce of a group of this size: at the largest message that is not above the given
-    one; without one, at the largest of all. None where none was run.
+ALL_REDUCE = "all_reduce"
+
+
+def rates_of(topology: Topology, ranks: int, nodes: int = 1) -> tuple[Rate, ...]:
+    """The all-reduces of a group of this size, by message size. Empty where none was run.
+
+    A run that does not name its hosts counts as one of a single machine.
     """
-    found = [r for r in topology.rates if r.ranks == ranks and "all_reduce" in r.operation]
-    below = [r for r in found if not message_bytes or r.message_bytes <= message_bytes]
-    return max(below, key=lambda r: r.message_bytes, default=None)
+    found = [r for r in topology.rates if r.ranks == ranks and (r.nodes or 1) == nodes]
+    reduced = (rate for rate in found if ALL_REDUCE in rate.operation)
+    return tuple(sorted(reduced, key=lambda rate: rate.message_bytes))
+
+
+def rate_for(topology: Topology, ranks: int) -> Rate | None:
+    """The all-reduce of a group of this size at the largest message. None where none was run."""
+    return next(reversed(rates_of(topology, ranks)), None)
 
 
 # --- as plain values, for storage
@@ -228,7 +266,9 @@ def to_plain(value: Any) -> Any:
     """Lists, texts and numbers, without what is empty."""
     if isinstance(value, (Topology, Fault, Rate, NicPaths)):
         named = ((item.name, getattr(value, item.name)) for item in fields(value))
-        return {name: to_plain(one) for name, one in named if one not in ((), "")}
+        return {
+            name: to_plain(one) for name, one in named if name != "look" and one not in ((), "")
+        }
     if isinstance(value, tuple):
         return [to_plain(one) for one in value]
     return value.value if isinstance(value, StrEnum) else value

@@ -9,8 +9,10 @@ from functools import cache
 from string import Formatter
 from typing import Any
 
+from evaluator.catalog_meanings import CATALOG_MEANINGS
 from evaluator.facts import Grade
-from evaluator.meanings import EVIDENCE_MEANINGS, Meaning, Severity
+from evaluator.meanings import ASK_MEMORY, EVIDENCE_MEANINGS, Meaning, Severity
+from evaluator.meanings import ASK_TOPOLOGY as _ASK_TOPOLOGY
 from evaluator.meanings import blocker as _block
 from evaluator.meanings import info as _info
 from evaluator.meanings import warning as _warn
@@ -84,6 +86,8 @@ class Code(Enum):
     FABRIC_MANAGER_DOWN = "fabric_manager_down"
     SLICED_GPU = "sliced_gpu"
     SHM_SMALL = "shm_small"
+    SHM_FAILED = "shm_failed"
+    LINK_SUSPECTED = "link_suspected"
     FABRIC_OVER_TCP = "fabric_over_tcp"
     FABRIC_STAGED = "fabric_staged"
     OWN_EVIDENCE = "own_evidence"
@@ -98,6 +102,7 @@ class Code(Enum):
     GPU_AMBIGUOUS = "gpu_ambiguous"
     IDLE_GPUS = "idle_gpus"
     PLAN_INDIVISIBLE = "plan_indivisible"
+    PLAN_UNSUPPORTED = "plan_unsupported"
     HOST_RAM_SMALL = "host_ram_small"
     HOST_UNKNOWN = "host_unknown"
     NOT_AVAILABLE = "not_available"
@@ -111,101 +116,13 @@ class Code(Enum):
         return MEANINGS[self]
 
 
-_ASK_TOPOLOGY = "Ask for `nvidia-smi topo -m` and `nvidia-smi topo -p2p r` from this very machine."
-
 MEANINGS: Mapping[Code, Meaning] = {
-    **{Code(value): meaning for value, meaning in EVIDENCE_MEANINGS.items()},
-    Code.BASIS_UNKNOWN: _warn(
-        "{price} is not said to be per machine or per GPU; with {gpu_count} GPUs the bill may "
-        "differ {gpu_count}-fold.",
-        "Ask whether the rate covers the whole machine.",
-        Grade.DECLARED,
-    ),
-    Code.PRICE_MISSING: _warn("No price is published.", "Ask for a quote.", Grade.DECLARED),
-    Code.NO_ON_DEMAND_PRICE: _warn(
-        "Only {purchase} prices are published.", "Ask for an on-demand rate.", Grade.DECLARED
-    ),
-    Code.PRICE_FROM: _warn("The price is a lowest price: {words}.", "Ask for the full quote."),
-    Code.NOT_HOURLY: _warn("It cannot be booked by the hour, only by the {unit}."),
-    Code.TAX_INCLUDED: _info("The printed price includes tax: {words}."),
-    Code.TIERED_PRICE: _warn("The price changes with use: {words}."),
-    Code.CURRENCY_AMBIGUOUS: _warn("The currency is not certain: {words}."),
-    Code.CURRENCY_UNKNOWN: _warn("No currency is stated beside {amount}."),
-    Code.UNIT_UNKNOWN: _warn(
-        "{words} is not said to be per hour, month or other time.", "Ask what the rate covers."
-    ),
-    Code.AMOUNT_AMBIGUOUS: _warn("{words} can be read as two different amounts."),
-    Code.VRAM_AMBIGUOUS: _warn(
-        "{words} may be memory per GPU or of the machine: this model exists in {sizes} GB.",
-        "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`.",
-        Grade.MEASURED,
-    ),
-    Code.VRAM_UNKNOWN: _warn(
-        "Memory per GPU is not known: {words}.",
-        "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`.",
-        Grade.DECLARED,
-    ),
-    Code.VRAM_TOTAL_DIVIDED: _info("{words} was the machine's total; each GPU has {each} GB."),
-    Code.VRAM_UNIT_CORRECTED: _info("{words} stood in a MiB field but counts GB."),
-    Code.VRAM_NONSTANDARD: _warn("{words} is no published memory size of {gpu_model}."),
-    Code.FORM_FACTOR_ONLY: _warn(
-        "{form_factor} is a form factor; no link between the GPUs is stated.",
-        _ASK_TOPOLOGY,
-        Grade.MEASURED,
-    ),
-    Code.LINK_PAIRS_ONLY: _warn("NVLink joins pairs of GPUs only.", _ASK_TOPOLOGY, Grade.MEASURED),
-    Code.LINK_SCOPE_UNKNOWN: _warn(
-        "NVLink is claimed for cards that may be joined in pairs or not at all.",
-        _ASK_TOPOLOGY,
-        Grade.MEASURED,
-    ),
-    Code.IMPLAUSIBLE_LINK: _warn(
-        "{link} is claimed, but {gpu_model} has no such link.", _ASK_TOPOLOGY, Grade.MEASURED
-    ),
-    Code.CONFLICTING_VALUES: _warn("Two places disagree: {words}."),
-    Code.MULTI_NODE: _info("This rental is {nodes} machines, joined by a network."),
-    Code.FRACTIONAL_GPU: _warn("It is a share of a GPU: {words}."),
-    Code.AVAILABILITY_UNKNOWN: _info("The catalog does not say whether it can be rented now."),
-    Code.GPU_UNKNOWN: _warn("The GPU {words} is not in our list of published cards."),
-    Code.FINDING_OUTDATED: _warn(
-        "An earlier reading noted {words}, which this version cannot put into words.",
-        "Sync the source again.",
-    ),
-    Code.VRAM_IMPOSSIBLE: _block("{words} fits {gpu_model} neither per GPU nor as a total."),
-    Code.VALUE_OUT_OF_RANGE: _block("{field} = {value} is outside {expected}."),
-    Code.DUPLICATE_KEY: _block("The key {key} stands {times} times in one file."),
-    Code.ROW_UNREADABLE: _block("{field}: read {value}, expected {expected}."),
-    Code.STRUCTURE_CHANGED: _warn(
-        "The source no longer looks as its profile says: {words}.",
-        "Look at the preview in the admin, then mend the profile or accept the pages.",
-    ),
-    Code.PRICE_JUMPED: _block(
-        "The price for an hour was {before} and is now {now}.",
-        "Compare with the provider's page, then accept or reject the run.",
-    ),
-    Code.PRICE_TERMS_CHANGED: _block(
-        "The price was {before} and is now {now}.",
-        "Compare with the provider's page, then accept or reject the run.",
-    ),
-    Code.PRICE_OUTLYING: _block(
-        "{now} per GPU and hour is far from {middle}, the middle price of {gpu_model} elsewhere.",
-        "Compare with the provider's page, then accept or reject the run.",
-    ),
-    Code.LAYOUT_CHANGED: _block(
-        "Listings were expected on the page and none was found.",
-        "Check the source's profile against the stored page.",
-    ),
-    Code.CHALLENGE_PAGE: _block("The site answered with a challenge instead of its catalog."),
-    Code.PAGE_TRUNCATED: _block("The body ends before the document does."),
-    Code.COUNT_MISMATCH: _warn("The page counts {stated} listings, {found} were found."),
-    Code.PAGINATION_LOOP: _info("The page list leads back to {url}."),
-    Code.DUPLICATE_LISTING: _info("{key} stands there more than once."),
-    Code.MALFORMED_STRUCTURED_DATA: _warn("A block of structured data cannot be parsed: {words}."),
-    Code.HIDDEN_TEXT_IGNORED: _info("Text that no visitor sees was not read."),
-    Code.ENCODING_REPLACED: _warn("{count} bytes are not valid in the page's encoding."),
-    Code.STALE_PAGE: _warn("The page dates itself {date}."),
+    **{
+        Code(value): meaning for value, meaning in {**EVIDENCE_MEANINGS, **CATALOG_MEANINGS}.items()
+    },
     Code.SNAPSHOT_NOT_RESERVATION: _info(
-        "Seen {age} ago in a catalog: a snapshot, not a reservation."
+        "Seen {age} ago in a catalog: a snapshot, not a reservation.",
+        "Ask the provider to hold the machine; its word that it is reserved clears it.",
     ),
     Code.TOPOLOGY_NOT_VERIFIED: _warn(
         "How the {gpu_count} GPUs are joined is not verified.", _ASK_TOPOLOGY, Grade.MEASURED
@@ -222,13 +139,12 @@ MEANINGS: Mapping[Code, Meaning] = {
     ),
     Code.LINK_UNBENCHMARKED: _warn(
         "{plan} would run over {link}; whether that is enough, only a benchmark tells.",
-        "Ask for `all_reduce_perf -b 1G -e 8G -f 2` over all GPUs.",
+        "Ask for `{command}`; {rate} clears it.",
         Grade.BENCHMARKED,
     ),
     Code.LINK_INSUFFICIENT: _block(
         "{plan} needs more than {link} carries: {reason}.",
-        "Use a plan that waits less for the link, or show that `all_reduce_perf -b 1G -e 8G -f 2` "
-        "over its GPUs reaches 20 GB/s or more.",
+        "Use a plan that waits less for the link, or show that `{command}` reaches {rate}.",
         Grade.BENCHMARKED,
     ),
     Code.LINK_CONTRADICTED: _block(
@@ -247,31 +163,68 @@ MEANINGS: Mapping[Code, Meaning] = {
         "Ask for a two-node `all_reduce_perf -b 1G -e 8G -f 2`.",
         Grade.BENCHMARKED,
     ),
-    Code.DOES_NOT_FIT: _block("{needed} are needed on {rank}, {usable} are usable.", "{change}"),
-    Code.TIGHT_FIT: _warn("It fits at {typical} and not at {high}; {usable} are usable."),
+    Code.DOES_NOT_FIT: _block(
+        "{needed} are needed on {rank}, {usable} are usable.",
+        "{change}",
+        clears="A plan, a workload or a GPU whose need stays below what is usable clears it.",
+    ),
+    Code.TIGHT_FIT: _warn(
+        "It fits at {typical} and not at {high}; {usable} are usable.",
+        "Pin what one step on one GPU was seen to take, or leave more room; a high end below what "
+        "is usable clears it.",
+    ),
     Code.MEMORY_UNKNOWN: _warn(
         "Memory per GPU is not known, so no plan can be judged.",
-        "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`.",
+        ASK_MEMORY,
         Grade.DECLARED,
     ),
     Code.ACTIVATIONS_WIDE: _info(
-        "Activations are a wide estimate: {low} to {high}.", "Measure one step on one GPU."
+        "Activations are a wide estimate: {low} to {high}.",
+        "Measure one step on one GPU; its figure, pinned in the workload, clears it.",
     ),
     Code.GPU_AMBIGUOUS: _warn(
         "The label may mean {cards}; the smallest and slowest of them is judged.",
-        "Ask for `nvidia-smi -L`.",
+        ASK_MEMORY,
         Grade.MEASURED,
     ),
-    Code.IDLE_GPUS: _info("{idle} of {gpu_count} GPUs stay idle under this plan."),
-    Code.PLAN_INDIVISIBLE: _block("{quantity} cannot be divided by {degree}.", "{change}"),
-    Code.HOST_RAM_SMALL: _warn("Host RAM {ram} is below {needed}: {reason}."),
-    Code.HOST_UNKNOWN: _info("Not stated: {items}."),
-    Code.NOT_AVAILABLE: _warn("The catalog says {availability}."),
-    Code.NOT_RANKED: _info("Shown but not ranked: {reason}."),
-    Code.MODEL_KEYS_IGNORED: _info("Keys of the model config that were not used: {keys}."),
+    Code.IDLE_GPUS: _info(
+        "{idle} of {gpu_count} GPUs stay idle under this plan.",
+        "Rent fewer GPUs, or put other work on them; a plan over all of them clears it.",
+    ),
+    Code.PLAN_INDIVISIBLE: _block(
+        "{quantity} cannot be divided by {degree}.",
+        "{change}",
+        clears="A degree that divides it clears it.",
+    ),
+    Code.PLAN_UNSUPPORTED: _block(
+        "{what} is not supported by {who}.",
+        "{change}",
+        clears="An engine or a format that supports it clears it.",
+    ),
+    Code.HOST_RAM_SMALL: _warn(
+        "Host RAM {ram} is below {needed}: {reason}.",
+        "Ask for more RAM, or count the longer start; a stated size of {needed} clears it.",
+    ),
+    Code.HOST_UNKNOWN: _info(
+        "Not stated: {items}.", "Ask the provider for each of them.", Grade.DECLARED
+    ),
+    Code.NOT_AVAILABLE: _warn(
+        "The catalog says {availability}.",
+        "Ask when the whole machine is free; a catalog that calls it available clears it.",
+    ),
+    Code.NOT_RANKED: _info(
+        "Shown but not ranked: {reason}.",
+        "Ask for the part of the price that is missing; a price with all five parts in the "
+        "currency of the budget clears it.",
+    ),
+    Code.MODEL_KEYS_IGNORED: _info(
+        "Keys of the model config that were not used: {keys}.",
+        "Check that none of them changes size or cache; a config without them clears it.",
+    ),
     Code.ARCHITECTURE_UNKNOWN: _warn(
         "The architecture {architecture} is not known: its size or its cache cannot be computed.",
-        "Add total_params; if all its layers are plain attention, leave out its name and own keys.",
+        "Add total_params; if all its layers are plain attention, leave out its name and own "
+        "keys. A size that can be computed clears it.",
     ),
 }
 
@@ -301,6 +254,11 @@ class Finding:
     @property
     def remedy(self) -> str:
         return self.code.meaning.remedy.format(**dict(self.gaps))
+
+    @property
+    def clearing(self) -> str:
+        """What makes it go; empty where the remedy says so itself."""
+        return self.code.meaning.clearing
 
     def as_dict(self) -> dict[str, Any]:
         """For storage. `from_dict` gives the same finding back."""

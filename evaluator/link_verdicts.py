@@ -26,6 +26,19 @@ class LinkWord(StrEnum):
         return self in (LinkWord.INSUFFICIENT, LinkWord.CONTRADICTED)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupVerdict:
+    """One group of a plan: what it does, what it moves in numbers, and the word for its link."""
+
+    name: str
+    word: LinkWord
+    need: str
+    reason: str
+    settled_by: str = ""
+    cleared_by: str = ""
+    machines: int = 1
+
+
 SEVERITY = {word: place for place, word in enumerate(LinkWord)}
 
 
@@ -35,7 +48,8 @@ class LinkVerdict:
     `cleared_by` the result of it that would clear the doubt.
 
     `grade` is that of the weakest fact which the word rests on. `groups` are the GPU indices that
-    the plan should pin, where the pairs are known.
+    the plan should pin, where the pairs are known. `parts` has the same for every group, in the
+    order of the plan.
     """
 
     word: LinkWord
@@ -46,6 +60,7 @@ class LinkVerdict:
     findings: tuple[Finding, ...] = ()
     cleared_by: str = ""
     groups: tuple[tuple[int, ...], ...] = ()
+    parts: tuple[GroupVerdict, ...] = ()
 
 
 def cost_to_settle(

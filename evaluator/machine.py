@@ -21,6 +21,7 @@ class LinkClass(StrEnum):
     NVLINK_PAIRS = "nvlink_pairs"
     NVLINK_BRIDGE = "nvlink_bridge"
     XGMI = "xgmi"
+    XGMI_ISLANDS = "xgmi_islands"
     PCIE_P2P = "pcie_p2p"
     PCIE = "pcie"
     P2P_DISABLED = "p2p_disabled"
@@ -53,7 +54,8 @@ class Machine:
     """One machine as offered. `specs` are all cards that its label may mean, worst one binding.
 
     Bytes are integers, link speeds bytes/s in one direction. `nodes` is how many machines one
-    rental holds; `gpu_count` counts the GPUs of a single node.
+    rental holds; `gpu_count` counts the GPUs of a single node. Of lanes and watts the lowest of all
+    GPUs counts, `open_ports` are those that can be reached from outside.
     """
 
     gpu_model: Fact[str] = UNKNOWN
@@ -73,6 +75,12 @@ class Machine:
     local_storage_bytes: Fact[int] = UNKNOWN
     persistent_storage: Fact[bool] = UNKNOWN
     pcie_generation: Fact[int] = UNKNOWN
+    pcie_lanes: Fact[int] = UNKNOWN
+    shm_bytes: Fact[int] = UNKNOWN
+    power_limit_watts: Fact[int] = UNKNOWN
+    virtual: Fact[bool] = UNKNOWN
+    open_ports: Fact[int] = UNKNOWN
+    download_bytes_per_s: Fact[int] = UNKNOWN
     driver_version: Fact[str] = UNKNOWN
     cuda_version: Fact[str] = UNKNOWN
     nccl_version: Fact[str] = UNKNOWN

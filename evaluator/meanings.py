@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 
 from evaluator.facts import Grade
 
@@ -23,46 +25,59 @@ class Severity(IntEnum):
 class Meaning:
     severity: Severity
     sentence: str
-    remedy: str = ""
+    remedy: str
     cleared_by: Grade | None = None
+    clears: str = ""
+
+    @property
+    def clearing(self) -> str:
+        """What makes the finding go, as a sentence; empty where the remedy says so itself."""
+        if self.clears or CLEARS.search(self.remedy):
+            return self.clears
+        return CLEARED_BY_GRADE[self.cleared_by] if self.cleared_by else ""
 
 
-def info(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.INFO, sentence, remedy, cleared_by)
+CLEARS = re.compile(r"\bclears? it\b|\{rate\}")
+"""A remedy that says itself which result clears the finding; a rate is one."""
+CLEARED_BY_GRADE = {
+    Grade.DECLARED: "A catalog that states it clears it.",
+    Grade.MEASURED: "Such output of the machine, pasted under its listing, clears it.",
+    Grade.BENCHMARKED: "Such a result of the machine, pasted under its listing, clears it.",
+}
 
 
-def warning(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.WARNING, sentence, remedy, cleared_by)
+info = partial(Meaning, Severity.INFO)
+warning = partial(Meaning, Severity.WARNING)
+blocker = partial(Meaning, Severity.BLOCKER)
 
-
-def blocker(sentence: str, remedy: str = "", cleared_by: Grade | None = None) -> Meaning:
-    return Meaning(Severity.BLOCKER, sentence, remedy, cleared_by)
+ASK_TOPOLOGY = "Ask for `nvidia-smi topo -m` and `nvidia-smi topo -p2p r` from this very machine."
+ASK_MEMORY = "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`."
 
 
 EVIDENCE_MEANINGS: Mapping[str, Meaning] = {
     "group_leaves_island": blocker(
         "{plan} over {group} leaves the fast islands ({islands}): {pair} meet over {link} only.",
         "Keep each tensor group on one island, or show with `{command}` that the group reaches "
-        "{rate} or more.",
+        "{rate}.",
         Grade.BENCHMARKED,
     ),
     "no_peer_access": blocker(
         "{plan} over {group}: {pair} meet over {link} and cannot reach each other's memory "
         "({words}), so every byte goes through the host.",
         "Use replicas or a pipeline, or have ACS and the IOMMU turned off and show OK in "
-        "`nvidia-smi topo -p2p r` and {rate} or more in `{command}`.",
+        "`nvidia-smi topo -p2p r` and {rate} in `{command}`.",
         Grade.BENCHMARKED,
     ),
     "link_crosses_sockets": blocker(
         "{plan} over {group} crosses the processors' own link: {pair} lie at NUMA nodes {nodes}.",
         "Put a stage or replica boundary there, or show with `{command}` that the group reaches "
-        "{rate} or more.",
+        "{rate}.",
         Grade.BENCHMARKED,
     ),
     "topology_flattened": warning(
         "Every pair shows {link} and one NUMA node: a virtual machine may hide the bridges, so "
         "the matrix does not settle {plan}.",
-        "Ask for the matrix of the host, or for `{command}` with {rate} or more.",
+        "Ask for the matrix of the host, or for `{command}` with {rate}.",
         Grade.BENCHMARKED,
     ),
     "topology_partial": warning(
@@ -95,9 +110,23 @@ EVIDENCE_MEANINGS: Mapping[str, Meaning] = {
         Grade.MEASURED,
     ),
     "shm_small": warning(
-        "The shared memory of the container is too small for the ranks to meet in ({words}).",
+        "The shared memory of the container is small ({words}); ranks that lose peer access have "
+        "no room to meet in.",
         "Start the container with `--shm-size=8g` or `--ipc=host`; `df -h /dev/shm` with 1 GiB "
         "or more clears it.",
+        Grade.MEASURED,
+    ),
+    "shm_failed": blocker(
+        "{plan} cannot start as the container is: NCCL's ranks meet in shared memory, and there is "
+        "no room for it ({words}).",
+        "Start the container with `--shm-size=8g` or `--ipc=host`; `df -h /dev/shm` with 1 GiB or "
+        "more, or a NCCL log without the error, clears it.",
+        Grade.MEASURED,
+    ),
+    "link_suspected": warning(
+        "A benchmark carries {plan} ({rate}) although something speaks against it: {words}.",
+        "Keep both in mind and run `{command}` again under load; an output without the doubt "
+        "clears it.",
         Grade.MEASURED,
     ),
     "fabric_over_tcp": blocker(

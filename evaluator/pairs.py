@@ -7,86 +7,26 @@ the plan's groups counts. A benchmark of the same group outweighs the class of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from evaluator.collectives import Traffic
-from evaluator.connections import (
-    FaultKind,
-    Rate,
-    Topology,
-    family,
-    is_fabric,
-    rank_of,
-    rate_for,
-)
+from evaluator.connections import FaultKind, Topology, family, is_fabric, rank_of
 from evaluator.facts import Grade
-from evaluator.findings import Code, Finding, finding
-from evaluator.grouping import Assignment, assign
+from evaluator.findings import Code, finding
+from evaluator.group_rates import Reached
+from evaluator.grouping import assign
+from evaluator.held import Held, exchanges_of
+from evaluator.link_faults import cut_off, faulty, stopped, suspicions, with_shared_memory
 from evaluator.link_verdicts import LinkVerdict, LinkWord
-from evaluator.links import (
-    CARRIES_TENSOR,
-    CLASS_FLOOR,
-    FULL_MESH,
-    TOLERANT,
-    Demand,
-    Use,
-    bridge_links,
-)
-from evaluator.machine import LinkClass, Machine
+from evaluator.links import FULL_MESH, Demand, Use
+from evaluator.machine import Machine
 from evaluator.plans import Plan
-from evaluator.units import GB
 
-BENCHMARK = "all_reduce_perf -b 1G -e 8G -f 2 -g {ranks}"
-CLEARING = f"{CARRIES_TENSOR // GB} GB/s"
 SWITCHED = rank_of("PXB")
 """Up to this class a pair meets below the host bridge."""
 SMALL = 4
 """Ranks up to which tensor parallelism over the host bridge is worth a benchmark."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """One group of a plan on its best GPUs, and what was seen of them."""
-
-    plan: Plan
-    demand: Demand
-    machine: Machine
-    topology: Topology
-    placed: Assignment
-    message_bytes: int
-
-    @property
-    def link(self) -> str:
-        return self.topology.between(*self.placed.worst) or "an unseen link"
-
-    @property
-    def command(self) -> str:
-        """The benchmark, pinned to the first group where it is not the whole machine."""
-        group = self.placed.groups[0]
-        pin = f"CUDA_VISIBLE_DEVICES={','.join(map(str, group))} "
-        whole = len(group) == self.topology.gpus
-        return ("" if whole else pin) + BENCHMARK.format(ranks=len(group))
-
-    @property
-    def rate(self) -> Rate | None:
-        return rate_for(self.topology, len(self.placed.groups[0]))
-
-    @property
-    def pair(self) -> str:
-        return "GPUs {} and {}".format(*self.placed.worst)
-
-    @property
-    def gaps(self) -> dict[str, str]:
-        """Words for the gaps of the findings about a group."""
-        return {
-            "plan": self.plan.label,
-            "group": self.placed.words,
-            "pair": self.pair,
-            "link": self.link,
-            "command": self.command,
-            "rate": CLEARING,
-        }
 
 
 def judge_on_pairs(
@@ -96,117 +36,33 @@ def judge_on_pairs(
     topology = machine.topology.value
     if topology is None:
         return None
-    stopped = _stopped(plan, topology, machine.topology.grade)
-    if stopped:
-        return stopped
+    if stop := stopped(plan, topology, machine.topology.grade):
+        return stop
     counted = replace(topology, gpus=topology.gpus or machine.gpu_count.value or 0)
     count = max(1, plan.gpus // plan.nodes // demand.span)
     placed = assign(counted, demand.span, count)
     if placed is None:
         return None
-    held = Held(plan, demand, machine, counted, placed, _message(demand, exchanges))
-    if not topology.matrix:
-        return _without_matrix(held)
-    return _faulty(held) or _unseen(held) or _judge(held)
+    messages = tuple(one.message_bytes for one in exchanges_of(demand, exchanges))
+    held = Held(plan, demand, machine, counted, placed, messages)
+    seen = _with_matrix(held) if topology.matrix else _without_matrix(held)
+    return with_shared_memory(held, seen) if seen else None
+
+
+def _with_matrix(held: Held) -> LinkVerdict:
+    return faulty(held) or _unseen(held) or _judge(held)
 
 
 def _without_matrix(held: Held) -> LinkVerdict | None:
     """Outputs that show no pairs: a benchmark, or a log in which no peer access was used."""
-    if held.demand.use in TOLERANT:
+    if held.tolerant:
         return None
-    if faulty := _faulty(held):
-        return replace(faulty, groups=())
-    if held.rate is not None:
-        return replace(_by_rate(held, held.rate), groups=())
-    blocked = held.demand.use is Use.TENSOR and _cut_off(held)
-    return replace(_too_slow(held, Code.NO_PEER_ACCESS), groups=()) if blocked else None
-
-
-def _message(demand: Demand, exchanges: Sequence[Traffic]) -> int:
-    """The largest buffer that the group exchanges in one call; 0 where it is not known."""
-    return max((t.message_bytes for t in exchanges if t.group == demand.ranks), default=0)
-
-
-# --- what stops every group
-
-
-def _stopped(plan: Plan, topology: Topology, grade: Grade) -> LinkVerdict | None:
-    for kind, code, word in (
-        (FaultKind.SLICED, Code.SLICED_GPU, LinkWord.INSUFFICIENT),
-        (FaultKind.FABRIC_MANAGER, Code.FABRIC_MANAGER_DOWN, LinkWord.CONTRADICTED),
-    ):
-        for fault in topology.of_kind(kind):
-            return _said(word, finding(code, plan=plan.label, words=fault.words), grade)
-    return None
-
-
-def _said(word: LinkWord, found: Finding, grade: Grade, held: Held | None = None) -> LinkVerdict:
-    """A verdict whose reason is its finding's sentence, settled as the finding's remedy says."""
-    return LinkVerdict(
-        word=word,
-        reason=found.sentence,
-        grade=grade,
-        settled_by=held.command if held else "nvidia-smi -q; nvidia-smi -L",
-        findings=(found, *(_shared_memory(held.topology) if held else ())),
-        cleared_by=found.remedy,
-        groups=held.placed.groups if held else (),
-    )
-
-
-FAULT_CODES = {
-    FaultKind.INACTIVE_LINKS: Code.GPU_LINK_FAULTY,
-    FaultKind.OFF_FABRIC: Code.GPU_LINK_FAULTY,
-    FaultKind.SLOW_GPU: Code.GPU_LINK_FAULTY,
-    FaultKind.NARROW_SLOT: Code.NARROW_SLOT,
-}
-
-
-def _faulty(held: Held) -> LinkVerdict | None:
-    """A fault of a GPU that the best assignment could not leave out, on the link it uses."""
-    for fault in held.topology.faults:
-        code = FAULT_CODES.get(fault.kind)
-        members = sorted(held.placed.members & set(fault.gpus))
-        if code and members and _matters(held, fault.kind) and held.demand.use not in TOLERANT:
-            gpus = f"GPU {', '.join(map(str, members))}"
-            found = finding(code, plan=held.plan.label, gpus=gpus, words=fault.words)
-            return _said(LinkWord.CONTRADICTED, found, _grade(held), held)
-    return _badly_bridged(held)
-
-
-def _badly_bridged(held: Held) -> LinkVerdict | None:
-    """Fewer links to all neighbours together than the card's bridge carries: it is not well
-    seated, or one of several is missing.
-    """
-    whole = _bridge_links(held.machine)
-    seen = min(held.topology.links_of(gpu) or 0 for gpu in held.placed.worst)
-    if not whole or not 0 < seen < whole or held.demand.use in TOLERANT:
-        return None
-    if not is_fabric(held.link):
-        return None
-    words = f"{held.link}, {seen} links in all, and the bridge of this card has {whole}"
-    gaps = {"plan": held.plan.label, "gpus": held.pair, "words": words}
-    return _said(LinkWord.CONTRADICTED, finding(Code.GPU_LINK_FAULTY, **gaps), _grade(held), held)
-
-
-def _bridge_links(machine: Machine) -> int | None:
-    """Links of the smallest bridge that the possible cards take; None where one takes none, or has
-    another fabric.
-    """
-    permits = [permit for spec in machine.specs for permit in spec.permits]
-    fabrics = [permit for permit in permits if permit.kind != "pcie_only"]
-    if any(permit.kind != "nvlink_bridge_optional" for permit in fabrics):
-        return None
-    counts = [bridge_links(permit.bytes_per_s or 0) or 0 for permit in fabrics]
-    return min(counts, default=None) if len(counts) == len(machine.specs) else None
-
-
-def _matters(held: Held, kind: FaultKind) -> bool:
-    """A narrow slot slows no NVLink, and idle NVLink ports are no fault where none is claimed."""
-    if kind is FaultKind.NARROW_SLOT:
-        return not _on_fabric(held)
-    if kind is FaultKind.INACTIVE_LINKS:
-        return _on_fabric(held) or held.machine.link.value in CLASS_FLOOR
-    return True
+    if fault := faulty(held):
+        return fault
+    if shown := held.reached:
+        return _by_rate(held, shown)
+    blocked = held.demand.use is Use.TENSOR and cut_off(held)
+    return _too_slow(held, Code.NO_PEER_ACCESS) if blocked else None
 
 
 def _unseen(held: Held) -> LinkVerdict | None:
@@ -214,14 +70,13 @@ def _unseen(held: Held) -> LinkVerdict | None:
     pairs = [pair for group in held.placed.groups for pair in combinations(group, 2)]
     missing = [pair for pair in pairs if held.topology.between(*pair) is None]
     slow = [pair for pair in pairs if (w := held.topology.between(*pair)) and not is_fabric(w)]
-    if not missing or slow or held.demand.use in TOLERANT:
+    if not missing or slow or held.tolerant:
         return None
     words = ", ".join(f"{one}–{other}" for one, other in missing[:4])
     more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
     found = finding(Code.TOPOLOGY_PARTIAL, plan=held.plan.label, pairs=words + more)
-    return LinkVerdict(
-        LinkWord.UNKNOWN, found.sentence, "", Grade.UNKNOWN, ASK_MATRIX, (found,), found.remedy
-    )
+    verdict = held.said(LinkWord.UNKNOWN, found, Grade.UNKNOWN, ASK_MATRIX)
+    return replace(verdict, groups=())
 
 
 ASK_MATRIX = "nvidia-smi topo -m; nvidia-smi topo -p2p r"
@@ -231,11 +86,12 @@ ASK_MATRIX = "nvidia-smi topo -m; nvidia-smi topo -p2p r"
 
 
 def _judge(held: Held) -> LinkVerdict:
-    if held.demand.use in TOLERANT:
+    if held.tolerant:
         return _enough(held, f"{held.demand.use} bears {held.link}")
-    if held.rate is not None:
-        return _by_rate(held, held.rate)
     code = _obstacle(held)
+    shown = held.reached
+    if shown is not None and not (code and _is_older(held)):
+        return _by_rate(held, shown)
     if code:
         return _too_slow(held, code)
     if _fast(held):
@@ -243,11 +99,19 @@ def _judge(held: Held) -> LinkVerdict:
     return _open(held)
 
 
+def _is_older(held: Held) -> bool:
+    """Whether the machine was benchmarked before the matrix that now shows an obstacle."""
+    return min(rate.look for rate in held.curve) > held.topology.look
+
+
 def _fast(held: Held) -> bool:
-    """Fabric links between all. Infinity Fabric is fast only when the whole mesh takes part."""
-    if family(held.link) == "XGMI":
-        return held.demand.span >= FULL_MESH
-    return is_fabric(held.link)
+    """Fabric links between all. Infinity Fabric is fast only when the whole mesh takes part: all
+    eight, or all of a smaller hive.
+    """
+    if family(held.link) != "XGMI":
+        return is_fabric(held.link)
+    hives = [len(hive) for hive in held.topology.islands if held.placed.groups[0][0] in hive]
+    return held.demand.span >= min(FULL_MESH, *hives)
 
 
 def _obstacle(held: Held) -> Code | None:
@@ -257,7 +121,7 @@ def _obstacle(held: Held) -> Code | None:
     """
     if is_fabric(held.link) or _connected(held):
         return None
-    if _cut_off(held):
+    if cut_off(held):
         return Code.NO_PEER_ACCESS if held.demand.use is Use.TENSOR else None
     if held.demand.use is not Use.TENSOR or held.topology.flattened:
         return None
@@ -272,13 +136,6 @@ def _obstacle(held: Held) -> Code | None:
 def _connected(held: Held) -> bool:
     islands = [set(island) for island in held.topology.islands]
     return all(any(set(group) <= one for one in islands) for group in held.placed.groups)
-
-
-def _cut_off(held: Held) -> bool:
-    """Peer access refused inside the group, or NCCL seen to go through shared memory."""
-    pairs = (pair for group in held.placed.groups for pair in combinations(group, 2))
-    refused = any(held.topology.reach(*pair) is False for pair in pairs)
-    return refused or bool(held.topology.of_kind(FaultKind.NO_PEER_ACCESS))
 
 
 def _crosses(held: Held) -> bool:
@@ -301,7 +158,7 @@ def _too_slow(held: Held, code: Code) -> LinkVerdict:
         words=_refusal(held.topology),
     )
     word = LinkWord.CONTRADICTED if _declared_better(held.machine) else LinkWord.INSUFFICIENT
-    return _said(word, found, _grade(held), held)
+    return held.said(word, found)
 
 
 def _declared_better(machine: Machine) -> bool:
@@ -317,77 +174,43 @@ def _open(held: Held) -> LinkVerdict:
     """Neither class nor benchmark settles it."""
     code = Code.TOPOLOGY_FLATTENED if held.topology.flattened else Code.LINK_UNBENCHMARKED
     found = finding(code, **held.gaps)
-    return LinkVerdict(
-        word=LinkWord.UNKNOWN,
-        reason=f"{found.sentence} The slowest pair of {held.placed.words} is {held.link}.",
-        grade=_grade(held),
-        settled_by=held.command,
-        findings=(found, *_shared_memory(held.topology)),
-        cleared_by=f"A bus bandwidth of {CLEARING} or more with #wrong 0.",
-        groups=held.placed.groups,
-    )
+    why = f"{found.sentence} The slowest pair of {held.placed.words} is {held.link}."
+    verdict = held.said(LinkWord.UNKNOWN, found)
+    cleared = f"A bus bandwidth of {held.clearing} with #wrong 0."
+    return replace(verdict, reason=why, cleared_by=cleared)
 
 
 def _enough(held: Held, why: str) -> LinkVerdict:
-    proven = _grade(held) >= Grade.MEASURED
-    found = () if proven else (finding(Code.LINK_CLAIMED, **held.gaps),)
+    proven = held.grade >= Grade.MEASURED
     return LinkVerdict(
         word=LinkWord.PROVEN if proven else LinkWord.CLAIMED,
-        reason=f"{_grade(held).word.capitalize()}: {why}.",
-        grade=_grade(held),
+        reason=f"{held.grade.word.capitalize()}: {why}.",
+        grade=held.grade,
         settled_by="" if proven else ASK_MATRIX,
-        findings=(*found, *_shared_memory(held.topology)),
+        findings=() if proven else (finding(Code.LINK_CLAIMED, **held.gaps),),
         groups=held.placed.groups,
     )
 
 
-def _by_rate(held: Held, rate: Rate) -> LinkVerdict:
-    """A benchmark of as many GPUs outweighs the class, up or down.
+def _by_rate(held: Held, shown: Reached) -> LinkVerdict:
+    """A benchmark of as many GPUs outweighs the class, up or down, at the plan's own messages.
 
     A slow one of a part of the machine may have taken other GPUs than the plan would: it leaves
     the question open.
     """
-    fabric = _on_fabric(held)
-    floor = CLASS_FLOOR[LinkClass.NVLINK] if fabric else CARRIES_TENSOR
-    words = f"{rate.ranks} GPUs reached {rate.bytes_per_s / GB:.3g} GB/s over {held.link}"
-    words += _at_own_message(held)
-    if rate.bytes_per_s >= floor:
+    words = f"{held.ranks} GPUs reached {shown.words}, over {held.link}"
+    if shown.suffices:
         return LinkVerdict(
             LinkWord.PROVEN,
             f"Benchmarked: {words}.",
             grade=Grade.BENCHMARKED,
-            findings=_shared_memory(held.topology),
-            groups=held.placed.groups,
+            findings=suspicions(held),
+            groups=held.placed.groups if held.topology.matrix else (),
         )
-    if rate.ranks < held.topology.gpus and fabric:
+    if held.ranks < held.topology.gpus and held.on_fabric:
         return _open(held)
-    if fabric:
+    if held.on_fabric:
         found = finding(Code.LINK_CONTRADICTED, reason=f"{words}, below any healthy link")
-        return _said(LinkWord.CONTRADICTED, found, Grade.BENCHMARKED, held)
+        return held.said(LinkWord.CONTRADICTED, found, Grade.BENCHMARKED)
     found = finding(Code.LINK_INSUFFICIENT, **held.gaps, reason=words)
-    return _said(LinkWord.INSUFFICIENT, found, Grade.BENCHMARKED, held)
-
-
-def _on_fabric(held: Held) -> bool:
-    """Whether the group's pairs are joined by fabric links, as seen or else as declared."""
-    if held.topology.matrix:
-        return is_fabric(held.link)
-    return held.machine.link.value in CLASS_FLOOR
-
-
-def _at_own_message(held: Held) -> str:
-    """The rate at the plan's own message, which is what it will see; large ones are faster."""
-    size = held.message_bytes
-    own = rate_for(held.topology, len(held.placed.groups[0]), size) if size else None
-    if own is None or own == held.rate:
-        return ""
-    return f" and {own.bytes_per_s / GB:.3g} GB/s at the plan's own messages of {size / 1e6:.3g} MB"
-
-
-def _grade(held: Held) -> Grade:
-    return held.machine.topology.grade
-
-
-def _shared_memory(topology: Topology) -> tuple[Finding, ...]:
-    faults = topology.of_kind(FaultKind.SMALL_SHM)
-    return tuple(finding(Code.SHM_SMALL, words=fault.words) for fault in faults)
+    return held.said(LinkWord.INSUFFICIENT, found, Grade.BENCHMARKED)

@@ -42,7 +42,15 @@ def _questions(machine: Machine, findings: Iterable[Finding]) -> Iterator[str]:
     if machine.nodes > 1 and not machine.inter_node.at_least(Grade.BENCHMARKED):
         yield "Which network joins the machines, and does NCCL use GPUDirect RDMA over it?"
     yield from (text for name, text in QUESTIONS.items() if not getattr(machine, name).known)
-    yield from (found.remedy for found in findings if found.remedy.startswith("Ask "))
+    yield from (_request(found.remedy) for found in findings if found.remedy.startswith("Ask "))
+
+
+def _request(remedy: str) -> str:
+    """A remedy that says what to ask, as words to the one who is asked."""
+    asked = remedy.split(";")[0].rstrip(".")
+    if asked.startswith("Ask for "):
+        return f"Please send {asked.removeprefix('Ask for ')}."
+    return f"Please say {asked.removeprefix('Ask ')}."
 
 
 NVIDIA = (
@@ -52,8 +60,9 @@ NVIDIA = (
     "nvidia-smi topo -p2p r",
     "nvidia-smi nvlink --status",
     "nvidia-smi -q",
+    "df -h /dev/shm",
 )
-AMD = ("rocm-smi --showtopo", "amd-smi topology")
+AMD = ("rocm-smi --showtopo", "amd-smi topology", "df -h /dev/shm")
 
 
 def commands_for(machine: Machine) -> tuple[str, ...]:

@@ -18,8 +18,8 @@ from evaluator.connections import (
     Rate,
     Topology,
     is_fabric,
-    merge,
     rate_for,
+    together,
 )
 from evaluator.evidence import BenchmarkRow, Format, Reading, Sign
 from evaluator.facts import Grade
@@ -73,7 +73,7 @@ def sight(readings: Iterable[Reading]) -> Sighting:
     """All outputs of one paste together."""
     held = tuple(readings)
     counting = [one for one in held if one.format in COUNTING and one.gpu_count]
-    topology = merge(topology_of(one) for one in held)
+    topology = together(topology_of(one) for one in held)
     grade = Grade.MEASURED if all(one.measured for one in held) else Grade.DECLARED
     names = {name for one in held for name in one.gpu_names or ()}
     return Sighting(
@@ -95,12 +95,21 @@ def _mismatches(seen: Sighting, gpu_count: int | None, gpu_model: str | None) ->
         if gpu_count is not None and count != gpu_count:
             yield f"{count} GPUs are in the output and {gpu_count} in the listing"
     yield from _two_pictures(seen.readings)
-    most = max((rate.ranks for rate in seen.topology.rates if rate.nodes == 1), default=0)
-    if gpu_count is not None and not seen.gpu_counts and most > gpu_count:
+    most = max(
+        (rate.ranks for rate in seen.topology.rates if _fits_badly(rate, gpu_count)), default=0
+    )
+    if most:
         yield f"{most} GPUs took part in the benchmark and {gpu_count} are in the listing"
     for model in seen.gpu_models:
         if gpu_model is not None and model != gpu_model:
             yield f"{model} is in the output and {gpu_model} in the listing"
+
+
+def _fits_badly(rate: Rate, gpu_count: int | None) -> bool:
+    """More ranks than one machine of the listing has, or than some of them evenly share."""
+    if gpu_count is None or rate.ranks <= gpu_count:
+        return False
+    return rate.nodes == 1 or bool(rate.ranks % gpu_count)
 
 
 def _two_pictures(readings: Sequence[Reading]) -> Iterator[str]:
@@ -130,23 +139,35 @@ def _facts(held: Sequence[Reading], topology: Topology, grade: Grade) -> Iterato
     if link := link_of(topology):
         yield Seen("link", link, grade, IN_A_GUEST if topology.flattened else "")
     rate = rate_for(topology, topology.gpus)
-    if rate and rate.nodes == 1:
+    if rate:
         yield Seen("link_bytes_per_s", rate.bytes_per_s, Grade.BENCHMARKED)
     yield from _from_each(held, grade)
 
 
 def _from_each(held: Sequence[Reading], grade: Grade) -> Iterator[Seen]:
-    """Versions, memory and slots: the first output that shows them."""
+    """Card, versions, memory and slots: the first output that shows them."""
+    labels = [read_label(name) for one in held for name in one.gpu_names or ()]
     sizes = next((one.vram_mib for one in held if one.vram_mib), ())
     slots = [p.generation_max for one in held for p in one.pcie or () if p.generation_max]
+    lanes = [p.width_now for one in held for p in one.pcie or () if p.width_now]
+    limits = next((one.power_limit_w for one in held if one.power_limit_w), ())
     values = {
+        "form_factor": _only(label.form_factor for label in labels),
         "usable_bytes_per_gpu": min(sizes) * MIB if sizes else None,
         "pcie_generation": min(slots, default=None),
+        "pcie_lanes": min(lanes, default=None),
+        "power_limit_watts": round(min(limits)) if limits else None,
         "driver_version": next((one.driver for one in held if one.driver), None),
         "cuda_version": next((one.cuda for one in held if one.cuda), None),
         "nccl_version": next((one.nccl_version for one in held if one.nccl_version), None),
     }
     yield from (Seen(name, value, grade) for name, value in values.items() if value)
+
+
+def _only(words: Iterable[str | None]) -> str | None:
+    """What all of them say; None where they differ or one of them says nothing."""
+    found = set(words)
+    return found.pop() if len(found) == 1 else None
 
 
 def link_of(topology: Topology) -> LinkClass | None:
@@ -157,6 +178,8 @@ def link_of(topology: Topology) -> LinkClass | None:
     if all(is_fabric(word) for word in words):
         return LinkClass.XGMI if "XGMI" in words else LinkClass.NVLINK
     if topology.islands:
+        if "XGMI" in words:
+            return LinkClass.XGMI_ISLANDS
         return LinkClass.NVLINK_PAIRS if topology.pairs_only else LinkClass.NVLINK_ISLANDS
     return _over_pcie(topology)
 
@@ -218,7 +241,8 @@ def _rates(reading: Reading) -> Iterator[Rate]:
         if reading.ranks and reading.ranks > 1 and not row.wrong:
             rate = round(row.best_busbw_gb_s * GB)
             name = _operation(row, reading.ranks)
-            yield Rate(name, reading.ranks, row.size_bytes, rate, reading.nodes or 1)
+            seconds = (row.time_us or 0.0) / 1e6
+            yield Rate(name, reading.ranks, row.size_bytes, rate, reading.nodes or 0, seconds)
 
 
 def _operation(row: BenchmarkRow, ranks: int) -> str:
@@ -243,7 +267,8 @@ def _checked(reading: Reading) -> Iterator[FaultKind]:
         FaultKind.NARROW_SLOT: reading.pcie is not None,
         FaultKind.SLOW_GPU: reading.slow_gpus is not None,
         FaultKind.SLICED: reading.mig_enabled is not None or bool(reading.mig_instances),
-        FaultKind.SMALL_SHM: Sign.DEV_SHM_TOO_SMALL in reading.signs,
+        FaultKind.SHM_FAILED: reading.transports is not None or _has_room(reading),
+        FaultKind.SMALL_SHM: reading.shared_memory_bytes is not None,
         FaultKind.NO_PEER_ACCESS: reading.transports is not None,
         FaultKind.TCP_BETWEEN: reading.transports is not None,
         FaultKind.NO_GPUDIRECT: reading.transports is not None,
@@ -252,12 +277,19 @@ def _checked(reading: Reading) -> Iterator[FaultKind]:
     yield from (kind for kind in FaultKind if shown[kind] or kind in by_sign)
 
 
+def _has_room(reading: Reading) -> bool:
+    return (reading.shared_memory_bytes or 0) >= ENOUGH_SHARED_MEMORY
+
+
 def _stated(state: str | None) -> bool:
-    return state is not None and "n/a" not in state.lower()
+    """A card without a switch has the state N/A; beside another state, N/A is no status yet."""
+    return state is not None and not state.lower().startswith("n/a")
 
 
+ENOUGH_SHARED_MEMORY = 1 << 30
+"""Containers get 64 MiB unless told otherwise; each rank that has no peer access takes some."""
 PLAIN_SIGNS = {
-    Sign.DEV_SHM_TOO_SMALL: (FaultKind.SMALL_SHM, "NCCL could not map it"),
+    Sign.DEV_SHM_TOO_SMALL: (FaultKind.SHM_FAILED, "NCCL could not map it"),
     Sign.INTER_NODE_OVER_TCP: (FaultKind.TCP_BETWEEN, "NET/Socket in the log"),
     Sign.RDMA_WITHOUT_GPUDIRECT: (FaultKind.NO_GPUDIRECT, "NET/IB without GDRDMA in the log"),
     Sign.P2P_UNUSABLE: (FaultKind.NO_PEER_ACCESS, "the output shows that peer access fails"),
@@ -269,6 +301,9 @@ def _faults(reading: Reading) -> Iterator[Fault]:
     for sign, (kind, words) in PLAIN_SIGNS.items():
         if sign in reading.signs or (kind is FaultKind.SLICED and reading.mig_enabled):
             yield Fault(kind, (), words)
+    if reading.shared_memory_bytes is not None and not _has_room(reading):
+        size = f"{reading.shared_memory_bytes / MIB:.0f} MiB at /dev/shm"
+        yield Fault(FaultKind.SMALL_SHM, (), size)
     if _shared_memory_only(reading) and Sign.P2P_UNUSABLE not in reading.signs:
         yield Fault(FaultKind.NO_PEER_ACCESS, (), "NCCL took SHM instead of P2P")
     if _stated(reading.fabric_state) and not _fabric_up(reading.fabric_state or ""):
@@ -290,7 +325,8 @@ def _fabric_up(state: str) -> bool:
 def _gpu_faults(reading: Reading) -> Iterator[Fault]:
     for status in reading.nvlinks or ():
         if status.inactive or (status.all_inactive and status.supported is not False):
-            which = f"{len(status.inactive)} links" if status.inactive else "all links"
+            count = len(status.inactive or ())
+            which = f"{count} link{'s' if count > 1 else ''}" if count else "all links"
             yield Fault(FaultKind.INACTIVE_LINKS, (status.gpu,), f"{which} inactive")
     for slot in reading.pcie or ():
         if slot.width_now and slot.width_max and slot.width_now < slot.width_max:

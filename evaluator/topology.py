@@ -7,15 +7,17 @@ GPU's name or form factor never sets a link; it can only make a claim implausibl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evaluator.collectives import Traffic
-from evaluator.connections import FaultKind
+from evaluator.connections import FaultKind, Topology, rates_of
 from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
-from evaluator.link_verdicts import SEVERITY, LinkVerdict, LinkWord
+from evaluator.group_rates import reached
+from evaluator.held import benchmark_of, clearing_rate, exchanges_of
+from evaluator.link_verdicts import SEVERITY, GroupVerdict, LinkVerdict, LinkWord
 from evaluator.links import (
     CARRIED_BY,
-    CARRIES_TENSOR,
     TOLERANT,
     Demand,
     Suits,
@@ -33,15 +35,16 @@ from evaluator.units import GB
 __all__ = ["LinkVerdict", "LinkWord", "judge_link", "machine_findings"]
 
 ASK_INSIDE = "nvidia-smi topo -m; nvidia-smi topo -p2p r"
-ASK_BENCHMARK = "all_reduce_perf -b 1G -e 8G -f 2 -g {ranks}"
 ASK_BETWEEN = "all_reduce_perf -b 1G -e 8G -f 2 on two machines"
 
 
 CLEARED_INSIDE = "A matrix in which every pair of a group has the link that is claimed."
-CLEARED_BENCHMARK = (
-    f"A bus bandwidth of {CARRIES_TENSOR // GB} GB/s or more at 1 GiB and above, with #wrong 0."
-)
-CLEARED_BY = {ASK_INSIDE: CLEARED_INSIDE, ASK_BETWEEN: CLEARED_BENCHMARK}
+CARRIES_BETWEEN = 10 * GB
+"""Bus bandwidth of one RDMA card of 100 Gb/s and more: 12.2 GB/s (topology reference 3)."""
+STARVES = 3 * GB
+"""TCP over 25 Gb/s moves at most this."""
+CLEARED_BETWEEN = f"A bus bandwidth of {CARRIES_BETWEEN // GB} GB/s or more, with #wrong 0."
+CLEARED_BY = {ASK_INSIDE: CLEARED_INSIDE, ASK_BETWEEN: CLEARED_BETWEEN}
 """What result of a command would clear the doubt; a benchmark's where nothing else is named."""
 
 
@@ -53,10 +56,27 @@ def judge_link(
     `need` is the plan's traffic in numbers and words, to stand beside the word; `exchanges` is
     the same as numbers, so that a benchmark is read at the plan's own message size.
     """
-    parts = [_judge_demand(plan, one, machine, exchanges) for one in demands_of(plan)]
+    demands = demands_of(plan)
+    parts = [_judge_demand(plan, one, machine, exchanges) for one in demands]
     if not parts:
         return LinkVerdict(LinkWord.NOT_NEEDED, _no_need(plan), "nothing", Grade.BENCHMARKED)
-    return _worst(parts, need)
+    groups = (_group(one, part, exchanges) for one, part in zip(demands, parts, strict=True))
+    return replace(_worst(parts, need), parts=tuple(groups))
+
+
+def _group(demand: Demand, part: LinkVerdict, exchanges: Sequence[Traffic]) -> GroupVerdict:
+    """One group in words: what it moves, how often, and what bounds it."""
+    across = f" on {demand.machines} machines" if demand.machines > 1 else ""
+    moved = exchanges_of(demand, exchanges)
+    return GroupVerdict(
+        name=f"{demand.use} over {demand.ranks} GPUs{across}",
+        word=part.word,
+        need="; ".join(one.words for one in moved) or "not known: the model's size is not",
+        reason=part.reason,
+        settled_by=part.settled_by,
+        cleared_by=part.cleared_by or _cleared_by(part.settled_by, demand, exchanges),
+        machines=demand.machines,
+    )
 
 
 def _no_need(plan: Plan) -> str:
@@ -72,23 +92,40 @@ def _worst(parts: Sequence[LinkVerdict], need: str) -> LinkVerdict:
         grade=min(part.grade for part in parts),
         settled_by=worst.settled_by,
         findings=tuple(dict.fromkeys(found for part in parts for found in part.findings)),
-        cleared_by=worst.cleared_by or _cleared_by(worst.settled_by),
+        cleared_by=worst.cleared_by,
         groups=next((part.groups for part in parts if part.groups), ()),
     )
 
 
-def _cleared_by(command: str) -> str:
-    return CLEARED_BY.get(command, CLEARED_BENCHMARK) if command else ""
+def _cleared_by(command: str, demand: Demand, exchanges: Sequence[Traffic]) -> str:
+    if not command or command in CLEARED_BY:
+        return CLEARED_BY.get(command, "")
+    rate = clearing_rate(demand.ranks, _messages(demand, exchanges))
+    return f"A bus bandwidth of {rate}, with #wrong 0."
+
+
+def _messages(demand: Demand, exchanges: Sequence[Traffic]) -> tuple[int, ...]:
+    return tuple(one.message_bytes for one in exchanges_of(demand, exchanges))
 
 
 def _judge_demand(
     plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
 ) -> LinkVerdict:
+    part = _judged(plan, demand, machine, exchanges)
+    cleared = part.cleared_by or _cleared_by(part.settled_by, demand, exchanges)
+    return replace(part, cleared_by=cleared)
+
+
+def _judged(
+    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
+) -> LinkVerdict:
     if demand.machines > 1:
-        return _seen_fabric(plan, demand, machine) or _judge_fabric(plan, demand, machine)
+        return _seen_fabric(plan, demand, machine, exchanges) or _judge_fabric(
+            plan, demand, machine
+        )
     on_pairs = judge_on_pairs(plan, demand, machine, exchanges)
     if on_pairs is None or _claim_outlives(on_pairs, machine):
-        return _judge_class(plan, demand, machine)
+        return _judge_class(plan, demand, machine, exchanges)
     return on_pairs
 
 
@@ -98,7 +135,9 @@ def _claim_outlives(seen: LinkVerdict, machine: Machine) -> bool:
     return partial and machine.link.known
 
 
-def _judge_class(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict:
+def _judge_class(
+    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
+) -> LinkVerdict:
     if not machine.link.known or machine.link.value is None:
         return _unknown_link(plan, demand)
     doubt = _doubt(machine, machine.link.value, demand.ranks)
@@ -106,7 +145,8 @@ def _judge_class(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict:
         return LinkVerdict(
             LinkWord.UNKNOWN, doubt.sentence, "", Grade.UNKNOWN, ASK_INSIDE, (doubt,)
         )
-    return _known_link(plan, demand, machine, machine.link.value)
+    messages = _messages(demand, exchanges)
+    return _known_link(plan, demand, machine, machine.link.value, messages)
 
 
 def _unknown_link(plan: Plan, demand: Demand) -> LinkVerdict:
@@ -134,7 +174,9 @@ def _model(machine: Machine) -> str:
     return machine.gpu_model.value or "this GPU"
 
 
-def _known_link(plan: Plan, demand: Demand, machine: Machine, link: LinkClass) -> LinkVerdict:
+def _known_link(
+    plan: Plan, demand: Demand, machine: Machine, link: LinkClass, messages: tuple[int, ...]
+) -> LinkVerdict:
     answer = suits_at_rate(link, demand, machine.link_bytes_per_s)
     conflict = machine.conflict_over("link")
     if answer is Suits.ENOUGH:
@@ -143,8 +185,8 @@ def _known_link(plan: Plan, demand: Demand, machine: Machine, link: LinkClass) -
         against = f"{conflict.judged_by} against {conflict.outweighed}" if conflict else ""
         return _contradicted(machine, link, against)
     if answer is Suits.POOR:
-        return _insufficient(plan, demand, machine.link, link)
-    return _depends(plan, demand, machine.link, link)
+        return _insufficient(plan, demand, machine.link, link, messages)
+    return _depends(plan, demand, machine.link, link, messages)
 
 
 def _shown(plan: Plan, machine: Machine, link: LinkClass) -> LinkVerdict | None:
@@ -183,31 +225,38 @@ def _contradicted(machine: Machine, link: LinkClass, against: str) -> LinkVerdic
 
 
 def _insufficient(
-    plan: Plan, demand: Demand, fact: Fact[LinkClass], link: LinkClass
+    plan: Plan, demand: Demand, fact: Fact[LinkClass], link: LinkClass, messages: tuple[int, ...]
 ) -> LinkVerdict:
     reason = f"the slowest pair among {demand.ranks} GPUs sets the pace of {demand.use}"
-    found = finding(Code.LINK_INSUFFICIENT, plan=plan.label, link=words_of(link), reason=reason)
+    command = benchmark_of(demand.ranks, messages)
+    rate = clearing_rate(demand.ranks, messages)
+    gaps = {"plan": plan.label, "link": words_of(link), "command": command, "rate": rate}
+    found = finding(Code.LINK_INSUFFICIENT, **gaps, reason=reason)
     return LinkVerdict(
         LinkWord.INSUFFICIENT,
         found.sentence,
         grade=fact.grade,
-        settled_by=ASK_BENCHMARK.format(ranks=demand.ranks),
+        settled_by=command,
         findings=(found,),
     )
 
 
-def _depends(plan: Plan, demand: Demand, fact: Fact[LinkClass], link: LinkClass) -> LinkVerdict:
+def _depends(
+    plan: Plan, demand: Demand, fact: Fact[LinkClass], link: LinkClass, messages: tuple[int, ...]
+) -> LinkVerdict:
     reason = (
         f"{words_of(link)} is {fact.grade.word}; whether it carries {demand.use} over "
         f"{demand.ranks} GPUs only a benchmark tells."
     )
-    code, gaps = Code.LINK_UNBENCHMARKED, {"plan": plan.label, "link": words_of(link)}
+    command = benchmark_of(demand.ranks, messages)
+    rate = clearing_rate(demand.ranks, messages)
+    gaps = {"plan": plan.label, "link": words_of(link), "command": command, "rate": rate}
     return LinkVerdict(
         LinkWord.UNKNOWN,
         reason,
         grade=fact.grade,
-        settled_by=ASK_BENCHMARK.format(ranks=demand.ranks),
-        findings=(finding(code, **gaps),),
+        settled_by=command,
+        findings=(finding(Code.LINK_UNBENCHMARKED, **gaps),),
     )
 
 
@@ -217,16 +266,44 @@ SEEN_FABRICS = (
 )
 
 
-def _seen_fabric(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict | None:
-    """What a NCCL log showed between machines, for a use that cannot bear any link."""
+def _seen_fabric(
+    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
+) -> LinkVerdict | None:
+    """What a benchmark over several machines, else a NCCL log, showed between them, for a use that
+    cannot bear any link.
+    """
     topology, grade = machine.topology.value, machine.topology.grade
     if topology is None or demand.use in TOLERANT:
         return None
+    if shown := _benchmarked_fabric(plan, demand, topology, exchanges):
+        return shown
     for kind, code, word in SEEN_FABRICS:
         for fault in topology.of_kind(kind):
             found = finding(code, plan=plan.label, nodes=plan.nodes, words=fault.words)
             return LinkVerdict(word, found.sentence, "", grade, ASK_BETWEEN, (found,), found.remedy)
     return None
+
+
+def _benchmarked_fabric(
+    plan: Plan, demand: Demand, topology: Topology, exchanges: Sequence[Traffic]
+) -> LinkVerdict | None:
+    """The all-reduce of the most ranks over machines. None where its rate settles nothing."""
+    ranks = max((rate.ranks for rate in topology.rates if rate.nodes > 1), default=0)
+    nodes = max((rate.nodes for rate in topology.rates if rate.ranks == ranks), default=0)
+    curve = rates_of(topology, ranks, nodes)
+    shown = reached(curve, _messages(demand, exchanges), CARRIES_BETWEEN, fabric=False)
+    if shown is None:
+        return None
+    words = f"{ranks} GPUs on {nodes} machines reached {shown.words}"
+    if shown.suffices:
+        return LinkVerdict(LinkWord.PROVEN, f"Benchmarked: {words}.", grade=Grade.BENCHMARKED)
+    if curve[-1].bytes_per_s > STARVES:
+        return None
+    gaps = {"command": ASK_BETWEEN, "rate": f"{CARRIES_BETWEEN // GB} GB/s", "reason": words}
+    found = finding(Code.LINK_INSUFFICIENT, plan=plan.label, link="the network", **gaps)
+    return LinkVerdict(
+        LinkWord.INSUFFICIENT, found.sentence, "", Grade.BENCHMARKED, ASK_BETWEEN, (found,)
+    )
 
 
 def _judge_fabric(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict:
@@ -250,7 +327,8 @@ def _judge_fabric(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict:
 
 
 def _poor_fabric(plan: Plan, fabric: str, reason: str) -> Finding:
-    return finding(Code.LINK_INSUFFICIENT, plan=plan.label, link=fabric, reason=reason)
+    gaps = {"command": ASK_BETWEEN, "rate": f"{CARRIES_BETWEEN // GB} GB/s", "reason": reason}
+    return finding(Code.LINK_INSUFFICIENT, plan=plan.label, link=fabric, **gaps)
 
 
 def _fabric(word: LinkWord, fact: Fact[str], found: Finding) -> LinkVerdict:

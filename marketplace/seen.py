@@ -8,6 +8,7 @@ from typing import Any
 
 from evaluator.connections import Topology
 from evaluator.facts import Grade
+from evaluator.group_rates import speeds_of
 from evaluator.sightings import Seen
 from marketplace.link_matrix import describe
 from marketplace.templatetags.present import gb, gb_per_s, gib, words
@@ -40,6 +41,12 @@ SHOWN: tuple[tuple[str, str, Callable[[Any], str], tuple[str, ...]], ...] = (
     ("local_storage_bytes", "Local storage", gb, ("disk",)),
     ("persistent_storage", "Persistent storage", _yes_or_no, ("persistent_storage",)),
     ("pcie_generation", "PCIe generation", _plain, ("pcie",)),
+    ("pcie_lanes", "PCIe lanes of a GPU", _plain, ()),
+    ("shm_bytes", "Shared memory of the container", gb, ()),
+    ("power_limit_watts", "Power limit of a GPU, watts", _plain, ()),
+    ("virtual", "Virtual machine", _yes_or_no, ()),
+    ("open_ports", "Ports open to the outside", _plain, ()),
+    ("download_bytes_per_s", "Download rate", gb_per_s, ()),
     ("driver_version", "GPU driver", _plain, ("driver",)),
     ("cuda_version", "CUDA", _plain, ("cuda",)),
     ("nccl_version", "NCCL", _plain, ("nccl",)),
@@ -73,6 +80,7 @@ def seen_lines(facts: Iterable[Seen]) -> list[SeenLine]:
 def _printed(name: str, value: Any) -> tuple[str, str]:
     if isinstance(value, Topology):
         faults = (f"{fault.kind.value.replace('_', ' ')}: {fault.words}" for fault in value.faults)
-        seen = describe(value) if value.matrix else f"{len(value.rates)} benchmark rows."
-        return "Links, pair by pair", " ".join((seen, *(f"{fault}." for fault in faults)))
+        seen = (describe(value),) if value.matrix else ()
+        speeds = (speed.words for speed in speeds_of(value))
+        return "Links, pair by pair", " ".join((*seen, *(f"{one}." for one in (*speeds, *faults))))
     return printed(name, value)

@@ -162,15 +162,20 @@ def _row(line: Line, block: Block | None) -> Row | None:
     cells: list[str] = []
     end = words[0].end()
     for word in words[1:]:
-        if len(cells) >= most or not _may_be_cell(word[0], cells, most):
+        if len(cells) >= most or not _may_be_cell(_as_printed(word[0]), cells, most):
             break
-        cells.append(word[0])
+        cells.append(_as_printed(word[0]))
         end = word.end()
     if not cells and len(words) > 1:
         return None
     if not any(CELL.fullmatch(cell) for cell in cells) and len(words) > 1:
         return None
     return Row(line, words[0][0], tuple(cells), line.text[end:].rstrip())
+
+
+def _as_printed(word: str) -> str:
+    """The tool prints capitals; a copy through a chat or a form may not."""
+    return word.upper() if CELL.fullmatch(word.upper()) else word
 
 
 def _is_row_name(word: str, block: Block | None) -> bool:

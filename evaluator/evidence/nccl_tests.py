@@ -6,6 +6,7 @@ The average over all sizes is not read: it mixes small messages with large ones.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,8 +25,11 @@ from evaluator.evidence.readings import (
 )
 
 RANK = re.compile(
-    r"#?\s{0,8}Rank\s{1,4}(\d{1,5})\b.{0,200}?\bdevice\s{1,4}\d{1,3}\s{1,4}\[[^\]]{1,20}\]\s{1,4}(\S.{0,80})"
+    r"#?\s{0,8}Rank\s{1,4}(?P<rank>\d{1,5})\b.{0,120}?(?:\bon\s{1,20}(?P<host>\S{1,100})\s{1,20})?"
+    r"\bdevice\s{1,4}(?P<device>\d{1,3})\s{1,4}\[[^\]]{1,20}\]\s{1,4}(?P<name>\S.{0,80})"
 )
+BEGINS = re.compile(r"#\s{0,4}nThread\s{1,4}\d|#\s{0,4}Collective test starting")
+"""The first line that a run prints. One paste may hold a run for each size of group."""
 OPERATION = re.compile(
     r"\b(all_reduce|all_gather|reduce_scatter|broadcast|reduce|alltoall|sendrecv|gather|scatter|hypercube)_perf\b"
 )
@@ -51,6 +55,7 @@ class Run:
     line: int = 0
     operation: str = "unknown"
     names: dict[int, str] = field(default_factory=dict)
+    places: list[tuple[str, str]] = field(default_factory=list)
     rows: list[BenchmarkRow] = field(default_factory=list)
     failed: int = 0
     line_failed: int = 0
@@ -58,25 +63,41 @@ class Run:
     cut: int = 0
     version: str | None = None
 
+    @property
+    def nodes(self) -> int | None:
+        """Machines, by host names or by device numbers that occur again. None: nothing says."""
+        hosts = {host for host, _ in self.places if host}
+        numbers = Counter(device for _, device in self.places)
+        return max(len(hosts), *numbers.values()) if numbers else None
+
 
 def read_nccl_tests(paste: Paste) -> Iterator[Reading]:
     """Text or JSON. Raises UnreadableEvidence for wrong results: nothing of the run counts."""
     if '"bus_bw"' in paste.text or '"average_bus_bandwidth"' in paste.text:
         yield _reading(_json(paste))
         return
-    run = _text(paste)
-    if run.line:
-        yield _reading(run)
+    for run in _runs(paste):
+        if run.line:
+            yield _reading(run)
 
 
-def _text(paste: Paste) -> Run:
-    run = Run()
+def _runs(paste: Paste) -> list[Run]:
+    runs = [Run()]
     for line in paste.lines:
+        if runs[-1].line and _begins(runs[-1], line.text):
+            runs.append(Run())
+        run = runs[-1]
         before = len(run.rows) + len(run.names) + run.failed + run.closed
         _take_line(run, line, paste)
         if len(run.rows) + len(run.names) + run.failed + run.closed > before:
             run.line = run.line or line.number
-    return run
+    return runs
+
+
+def _begins(run: Run, text: str) -> bool:
+    """Whether another run starts here: its command, or its first line where none was shown."""
+    named = OPERATION.search(text)
+    return bool(run.rows and (BEGINS.match(text) or (named and not text.startswith("#"))))
 
 
 def _take_line(run: Run, line: Line, paste: Paste) -> None:
@@ -85,7 +106,8 @@ def _take_line(run: Run, line: Line, paste: Paste) -> None:
     if operation and run.operation == "unknown":
         run.operation = operation[1]
     if rank:
-        run.names[int(rank[1])] = rank[2].strip()
+        run.names[int(rank["rank"])] = rank["name"].strip()
+        run.places.append((rank["host"] or "", rank["device"]))
     elif bounds:
         run.closed = True
         if bounds[2] == "FAILED" or int(bounds[1]):
@@ -155,7 +177,9 @@ def _figure(word: Any) -> float | None:
 
 
 def _json(paste: Paste) -> Run:
-    """The file that `-J` writes. Its env, args, hostname and pid are not looked at."""
+    """The file that `-J` writes. Its env, args and pid are not looked at; of host names, which are
+    numbered before storage, only how many there are.
+    """
     mark = '"bus_bw"' if '"bus_bw"' in paste.text else '"average_bus_bandwidth"'
     try:
         document = find_json(paste, mark)
@@ -171,6 +195,10 @@ def _json(paste: Paste) -> Run:
         if isinstance(device, dict):
             told = device.get("device_info") or device.get("name") or device.get("device_name")
             run.names[at] = str(told or "")[:80]
+            if device.get("hostname") or "device" in device:
+                run.places.append(
+                    (str(device.get("hostname") or ""), str(device.get("device", at)))
+                )
     for result in value["results"]:
         if isinstance(result, dict):
             _take_result(run, result, document.line)
@@ -245,6 +273,7 @@ def _reading(run: Run) -> Reading:
         gpu_names=tuple(dict.fromkeys(name for name in run.names.values() if name)) or None,
         rows=tuple(run.rows),
         ranks=ranks,
+        nodes=run.nodes,
     )
 
 

@@ -21,6 +21,7 @@ class Format(StrEnum):
     NVLINK_STATUS = "nvidia-smi-nvlink-status"
     SMI_TABLE = "nvidia-smi-table"
     SMI_QUERY = "nvidia-smi-q"
+    SMI_CSV = "nvidia-smi-query-gpu-csv"
     SMI_LIST = "nvidia-smi-L"
     ROCM_TOPOLOGY = "rocm-smi-showtopo"
     AMD_TABLE = "amd-smi-topology-table"
@@ -34,6 +35,7 @@ class Format(StrEnum):
     NCCL_TESTS = "nccl-tests"
     LSTOPO = "lstopo"
     COLLECT_ENV = "collect-env"
+    SHARED_MEMORY = "df-dev-shm"
     XPU_TOPOLOGY = "xpu-smi-topology"
     UNKNOWN = "unknown"
 
@@ -292,6 +294,7 @@ class Reading:
     host_to_device_gb_s: float | None = None
     device_to_host_gb_s: float | None = None
     slow_gpus: tuple[int, ...] | None = None
+    shared_memory_bytes: int | None = None
 
     @property
     def whole(self) -> bool:

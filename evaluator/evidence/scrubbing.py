@@ -50,7 +50,25 @@ HOSTS = (
         rf"(?i)(?P<before>\b(?:host_?name|node_?name|host|master_addr|slurm_(?:job_)?nodelist|"
         rf"slurmd_nodename)(?:=|:\s)\"?)(?P<host>{NAME})(?P<after>)"
     ),
+    re.compile(rf"(?P<before>\bpods?[/ ]\s{{0,4}})(?P<host>(?=.{{0,120}}-){NAME})(?P<after>)"),
+    re.compile(
+        r"(?P<before>(?<![\w.-]))(?P<host>[a-z][a-z0-9-]{0,80}-[a-f0-9]{6,10}-[a-z0-9]{5})"
+        r"(?P<after>(?![\w-]))"
+    ),
+    re.compile(
+        r"(?P<before>(?<![\w.-]))(?P<host>(?:ip|ec2)-\d{1,3}(?:-\d{1,3}){3}(?:\.[A-Za-z0-9-]{1,40}){0,6}"
+        r"|i-[0-9a-f]{8,17})(?P<after>(?![\w-]))"
+    ),
+    re.compile(
+        r"(?P<before>(?<![\w.-]))(?P<host>(?:[A-Za-z0-9-]{1,60}\.){1,5}"
+        r"(?:internal|local|localdomain|lan|corp|intra|amazonaws\.com|compute\.google\.com))"
+        r"(?P<after>(?![\w-]))"
+    ),
+    re.compile(rf"(?P<before>(?<!\\)\\\\)(?P<host>{NAME})(?P<after>\\)"),
 )
+"""Where a tool, a prompt, a scheduler or a cloud writes a host. The last ones are names that only
+machines have: pods with their hash, addresses as names, inner domains, Windows shares.
+"""
 ACCOUNT = re.compile(rf"(?<![\w.+-])(?P<user>[\w.+-]{{1,64}})@(?P<host>{NAME})")
 FOLDER = re.compile(r"(?<=/)[\w.+-]{3,64}(?![\w.+-])")
 NOBODY = frozenset({"root", "user", "ubuntu", "admin", "home", "data", "workspace"})
@@ -70,6 +88,11 @@ def _keep(kept: str, placeholder: str) -> Callable[[re.Match[str]], str]:
 
 HEX = "[0-9A-Fa-f]"
 SECRET_NAME = r"(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTH)"  # noqa: S105
+VOLUME = (
+    r"(?:workspaces?|data\d?|datasets?|mnt|media|scratch|raid|nfs|lustre|fsx|gpfs|beegfs|efs|projects?"
+    r"|storage|shared|work|nvme\d{0,2}|volumes?|notebooks|content)"
+)
+"""Folders under which people have theirs. Tools that were built there keep their names."""
 PATTERNS: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     (
         "secret",
@@ -104,11 +127,22 @@ PATTERNS: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     (
         "serial",
         re.compile(
-            r"(?i)(?P<name>\b(?:[A-Za-z]{0,12} ?serial(?: number)?|GPU PDI|AMDUUID|XGMIHIVEID)"
-            r"\s{0,48}[:=]\s{0,8}\"?)(?!N/A\b|masked\b|\[)[A-Za-z0-9-]{1,64}"
+            r"(?i)(?P<name>\b(?:[A-Za-z_]{0,24} ?serial(?:[ _]?n(?:umber|o))?|GPU PDI|AMDUUID"
+            r"|XGMIHIVEID|fru[ _]id|asset[ _]?tag)\"?\s{0,48}[:=]\s{0,8}\"?)"
+            r"(?!N/A\b|masked\b|\[)[A-Za-z0-9-]{1,64}"
         ),
         _keep("name", "[serial]"),
     ),
+    (
+        "serial",
+        re.compile(
+            r"(?i)(?P<name>\b(?:(?:board|gpu|fru|product)[ _])?(?:part|product)[ _]number\"?"
+            r"\s{0,48}[:=]\s{0,8}\"?)(?!N/A\b|\[)[A-Za-z0-9-]{2,64}"
+        ),
+        _keep("name", "[part]"),
+    ),
+    ("address", re.compile(rf"(?<![\w])0x{HEX}{{16}}(?![\w])"), "[guid]"),
+    ("address", re.compile(rf"(?<![\w.-])(?:{HEX}{{4}}\.){{2}}{HEX}{{4}}(?![\w.-])"), "[mac]"),
     (
         "serial",
         re.compile(
@@ -149,6 +183,28 @@ PATTERNS: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     (
         "user",
         re.compile(r"(?P<name>\\Users\\)(?!user\\)[^\\/:\"'<>|\n]{1,64}(?=\\)"),
+        _keep("name", "user"),
+    ),
+    (
+        "user",
+        re.compile(r"(?P<name>\b[A-Za-z]:/Users/)(?!user/)[^/:\"'<>|\n]{1,64}(?=/)"),
+        _keep("name", "user"),
+    ),
+    (
+        "path",
+        re.compile(
+            r"(?P<name>(?<![A-Za-z0-9\\])[A-Za-z]:\\)(?!Users\\|Windows\b|Program|user\b)"
+            r"[^\\/:\"'<>|\s]{1,64}"
+        ),
+        _keep("name", "user"),
+    ),
+    (
+        "path",
+        re.compile(
+            rf"(?P<name>(?<![\w.])(?:/{VOLUME}){{1,3}}/)(?!(?:{VOLUME}|users?|Users|home)/|user\b"
+            r"|[a-z_]{4,24}_perf\b|[nr]ccl|nvbandwidth|p2pBandwidth|simpleP2P|cuda)"
+            r"[\w.+@-]{1,64}"
+        ),
         _keep("name", "user"),
     ),
     (

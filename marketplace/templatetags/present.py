@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from evaluator import advice
 from evaluator.budgets import Fit
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
@@ -78,6 +79,16 @@ def gb_per_s(bytes_per_s: float | None) -> str:
     return UNKNOWN if bytes_per_s is None else f"{_short(bytes_per_s / GB)} GB/s"
 
 
+@register.filter
+def bandwidth(bytes_per_s: float | None) -> str:
+    """Bytes/s in one direction with two digits, in GB/s or, where it is little, in MB/s."""
+    if bytes_per_s is None:
+        return UNKNOWN
+    size, unit = (GB, "GB/s") if bytes_per_s >= GB / 10 else (10**6, "MB/s")
+    number = bytes_per_s / size
+    return f"{number:,.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"
+
+
 def _short(number: float) -> str:
     return f"{number:,.1f}".removesuffix(".0")
 
@@ -96,6 +107,12 @@ class Axed(Protocol):
     def time_of(self, one: Candidate) -> Range | None: ...
 
     def cost_of(self, one: Candidate) -> Cost | None: ...
+
+
+@register.filter
+def money_span(cost: Cost | None) -> str:
+    """Low to high; one figure where both read alike."""
+    return advice.span(cost)
 
 
 @register.filter
@@ -248,8 +265,8 @@ def words(name: str | None) -> str:
 
 @register.filter
 def percent(share: float | None) -> str:
-    """A share as per cent with one decimal."""
-    return "–" if share is None else f"{share:.1%}"
+    """A share as per cent with one decimal, and nothing below zero that rounds to it."""
+    return "–" if share is None else f"{share:z.1%}"
 
 
 @register.filter

@@ -13,11 +13,13 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evaluator.candidates import Candidate
 from evaluator.shortlist import BEYOND_LIMIT, SAME_ELSEWHERE
 from evaluator.workload import workload_presets
+from marketplace.advising import advised, rows_to_advise
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.shelf import shelf
 from marketplace.views.answers import Answer, Question
@@ -85,6 +87,9 @@ def _answer(request: HttpRequest, question: Question, context: Mapping[str, Any]
     page |= answer_context(found)
     if (request.POST or request.GET).get("picture") == "scatter":
         return drawing(SCATTER, "scatter", found.scatter, "cost-against-time")
+    now = timezone.now()
+    rows = rows_to_advise(found.result, found.best)
+    page["advised"] = advised(found.workload, found.result, rows, now, request.user)
     page |= {
         "next": changed(request, {"after": found.ranked.next_key}),
         "first": changed(request, {}),

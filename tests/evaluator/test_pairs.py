@@ -32,7 +32,7 @@ FSDP8, DP8, PP8, SPREAD = (
 )
 TP2_PP4 = Plan(tp=2, pp=4)
 WORDS = LinkWord
-AGAINST = LinkWord.CONTRADICTED
+AGAINST, POOR = LinkWord.CONTRADICTED, LinkWord.INSUFFICIENT
 KINDS = FaultKind
 SOCKETS = ("0",) * 4 + ("1",) * 4
 
@@ -101,6 +101,9 @@ SITUATIONS = [
     (with_fault(SWITCHED, FaultKind.SLICED), DP8, WORDS.INSUFFICIENT, Code.SLICED_GPU),
     (with_fault(SWITCHED, FaultKind.SLICED), Plan(replicas=8), WORDS.NOT_NEEDED, None),
     (with_fault(HOST_PCIE, FaultKind.SMALL_SHM), TP4, WORDS.UNKNOWN, Code.SHM_SMALL),
+    (with_fault(allowed(HOST_PCIE, False), KINDS.SMALL_SHM), TP4, POOR, Code.SHM_FAILED),
+    (with_fault(SWITCHED, FaultKind.SMALL_SHM), TP8, WORDS.PROVEN, Code.SHM_SMALL),
+    (with_fault(SWITCHED, FaultKind.SHM_FAILED), DP8, POOR, Code.SHM_FAILED),
     (with_fault(SWITCHED, FaultKind.TCP_BETWEEN), SPREAD, WORDS.INSUFFICIENT, Code.FABRIC_OVER_TCP),
     (with_fault(SWITCHED, FaultKind.NO_GPUDIRECT), SPREAD, WORDS.UNKNOWN, Code.FABRIC_STAGED),
     (SWITCHED, SPREAD, WORDS.UNKNOWN, Code.FABRIC_UNKNOWN),
@@ -119,14 +122,14 @@ def test_each_situation_has_its_word_and_its_finding(
     assert code in codes if code else codes == []
 
 
-MADE_OF_ROWS = {"own_evidence", "evidence_mismatch", "measured_elsewhere"}
-"""Codes about who brought what: tests/marketplace/test_evidence.py makes them."""
+MADE_ELSEWHERE = {"own_evidence", "evidence_mismatch", "measured_elsewhere", "link_suspected"}
+"""Codes about who brought what, and of a benchmark against a suspicion: see tests/codes."""
 
 
 def test_every_code_about_a_machine_is_produced_by_a_situation() -> None:
     found = [verdict(plan, topology) for topology, plan, *_ in SITUATIONS]
     made = {one.code.value for judged in found for one in judged.findings}
-    assert set(EVIDENCE_MEANINGS) - made == MADE_OF_ROWS
+    assert set(EVIDENCE_MEANINGS) - made == MADE_ELSEWHERE
 
 
 @pytest.mark.parametrize(("topology", "plan", "word", "code"), SITUATIONS)
@@ -140,7 +143,8 @@ def test_each_doubt_names_reason_command_price_and_what_clears_it(
         assert cost is None
         return
     assert found.settled_by
-    assert found.cleared_by
+    assert found.cleared_by.endswith(".")
+    assert {part.word for part in found.parts} >= {found.word}
     assert cost == Decimal("19.92")
     assert cost_to_settle(found, None) is None
     assert cost_to_settle(found, Decimal("19.92"), 2) == Decimal("39.84")
@@ -247,7 +251,8 @@ def test_the_rate_is_read_at_the_plans_own_message() -> None:
     topology = replace(GUEST, rates=all_reduce(8, (1 << 20, 3.5), (8 * GB, 40)))
     moved = Traffic("tensor parallel", Operation.ALL_REDUCE, 8, 160, 160 << 21, "decode step")
     found = judge_link(TP8, seen(topology), "", (moved,))
-    assert "40 GB/s over PHB and 3.5 GB/s at the plan's own messages of 2.1 MB" in found.reason
+    assert found.word is POOR
+    assert "6.44 GB/s at 2 MiB messages; 7.59 GB/s are enough there" in found.reason
 
 
 def test_a_log_of_shared_memory_alone_refuses_tensor_groups() -> None:

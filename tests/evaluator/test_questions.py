@@ -39,7 +39,8 @@ def test_several_machines_are_asked_for_their_network() -> None:
 def test_what_the_catalog_left_open_is_asked_once() -> None:
     basis = finding(Code.BASIS_UNKNOWN, price="2 USD", gpu_count=8)
     asked = questions_for(machine(), [basis, basis, finding(Code.HIDDEN_TEXT_IGNORED)])
-    assert asked.count("Ask whether the rate covers the whole machine.") == 1
+    assert asked.count("Please say whether the rate covers the whole machine.") == 1
+    assert not any(one.startswith("Ask ") or "clears it" in one for one in asked)
 
 
 def test_commands_are_those_of_the_vendor() -> None:

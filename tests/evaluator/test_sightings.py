@@ -94,7 +94,8 @@ def reading(**fields: object) -> Reading:
 FAULTS = [
     (reading(signs=frozenset({Sign.MIG_MODE})), FaultKind.SLICED),
     (reading(mig_enabled=True), FaultKind.SLICED),
-    (reading(signs=frozenset({Sign.DEV_SHM_TOO_SMALL})), FaultKind.SMALL_SHM),
+    (reading(signs=frozenset({Sign.DEV_SHM_TOO_SMALL})), FaultKind.SHM_FAILED),
+    (reading(shared_memory_bytes=64 << 20), FaultKind.SMALL_SHM),
     (reading(signs=frozenset({Sign.INTER_NODE_OVER_TCP})), FaultKind.TCP_BETWEEN),
     (reading(signs=frozenset({Sign.RDMA_WITHOUT_GPUDIRECT})), FaultKind.NO_GPUDIRECT),
     (reading(signs=frozenset({Sign.P2P_UNUSABLE})), FaultKind.NO_PEER_ACCESS),

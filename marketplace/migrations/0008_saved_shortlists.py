@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("marketplace", "0006_evidence_of_machines"),
+        ("marketplace", "0007_xgmi_islands"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,0 +1,152 @@
+"""One group of a plan on its best GPUs, with what was seen of them and what it has to carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evaluator.collectives import Operation, Traffic
+from evaluator.connections import Rate, Topology, is_fabric, rates_of
+from evaluator.facts import Grade
+from evaluator.findings import Finding
+from evaluator.group_rates import Reached, enough_at, reached, size_words
+from evaluator.grouping import Assignment
+from evaluator.link_verdicts import LinkVerdict, LinkWord
+from evaluator.links import CARRIES_TENSOR, CLASS_FLOOR, TOLERANT, Demand, Use
+from evaluator.machine import LinkClass, Machine
+from evaluator.plans import Plan
+from evaluator.units import GB, GIB
+
+BENCHMARK = "all_reduce_perf -b {least} -e 8G -f 2 -g {ranks}"
+LEAST = 1024
+
+
+def exchanges_of(demand: Demand, exchanges: Iterable[Traffic]) -> tuple[Traffic, ...]:
+    """What one group of a plan moves, of all that the plan moves."""
+    return tuple(one for one in exchanges if _use_of(one) is demand.use)
+
+
+def _use_of(one: Traffic) -> Use:
+    if one.purpose == "tensor parallel":
+        return Use.TENSOR
+    if one.purpose == "pipeline":
+        return Use.PIPELINE
+    return Use.DATA if one.operation is Operation.ALL_REDUCE else Use.SHARDED
+
+
+def benchmark_of(ranks: int, messages: Iterable[int] = ()) -> str:
+    """The command that shows a group at its plan's own messages and at large ones."""
+    least = min((size for size in messages if size), default=GIB)
+    return BENCHMARK.format(least=_nccl_size(min(least, GIB)), ranks=ranks)
+
+
+def _nccl_size(byte_count: int) -> str:
+    """The power of two at or below, as nccl-tests writes sizes."""
+    size = max(LEAST, 1 << (byte_count.bit_length() - 1))
+    return next(f"{size // unit}{name}" for unit, name in SIZES if size >= unit)
+
+
+SIZES = ((GIB, "G"), (1 << 20, "M"), (1 << 10, "K"))
+
+
+def clearing_rate(ranks: int, messages: Iterable[int], *, fabric: bool = False) -> str:
+    """The bus bandwidths that would clear a doubt, at the plan's own messages."""
+    carries = CLASS_FLOOR[LinkClass.NVLINK] if fabric else CARRIES_TENSOR
+    asked = sorted({size for size in messages if size}, reverse=True)
+    if not asked:
+        return f"at least {carries / GB:.3g} GB/s"
+    enough = [enough_at(carries, ranks, size, fabric=fabric) for size in asked]
+    each = zip(enough, asked, strict=True)
+    told = (f"{rate / GB:.3g} GB/s at {size_words(size)} messages" for rate, size in each)
+    return f"at least {' and '.join(told)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One group of a plan on its best GPUs, and what was seen of them.
+
+    `messages` are the sizes in bytes of what it exchanges in one call; empty where not known.
+    """
+
+    plan: Plan
+    demand: Demand
+    machine: Machine
+    topology: Topology
+    placed: Assignment
+    messages: tuple[int, ...] = ()
+
+    @property
+    def link(self) -> str:
+        return self.topology.between(*self.placed.worst) or "an unseen link"
+
+    @property
+    def grade(self) -> Grade:
+        return self.machine.topology.grade
+
+    @property
+    def tolerant(self) -> bool:
+        return self.demand.use in TOLERANT
+
+    @property
+    def ranks(self) -> int:
+        return len(self.placed.groups[0])
+
+    @property
+    def command(self) -> str:
+        """The benchmark, pinned to the first group where it is not the whole machine."""
+        group = self.placed.groups[0]
+        pin = f"CUDA_VISIBLE_DEVICES={','.join(map(str, group))} "
+        whole = len(group) == self.topology.gpus
+        return ("" if whole else pin) + benchmark_of(self.ranks, self.messages)
+
+    @property
+    def clearing(self) -> str:
+        return clearing_rate(self.ranks, self.messages, fabric=self.on_fabric)
+
+    @property
+    def curve(self) -> tuple[Rate, ...]:
+        """The benchmark rows of a group of this size."""
+        return rates_of(self.topology, self.ranks)
+
+    @property
+    def reached(self) -> Reached | None:
+        """The benchmark of a group of this size at the plan's own messages."""
+        carries = CLASS_FLOOR[LinkClass.NVLINK] if self.on_fabric else CARRIES_TENSOR
+        return reached(self.curve, self.messages, carries, fabric=self.on_fabric)
+
+    @property
+    def on_fabric(self) -> bool:
+        """Whether the group's pairs are joined by fabric links, as seen or else as declared."""
+        if self.topology.matrix:
+            return is_fabric(self.link)
+        return self.machine.link.value in CLASS_FLOOR
+
+    @property
+    def pair(self) -> str:
+        return "GPUs {} and {}".format(*self.placed.worst)
+
+    @property
+    def gaps(self) -> dict[str, str]:
+        """Words for the gaps of the findings about a group."""
+        return {
+            "plan": self.plan.label,
+            "group": self.placed.words,
+            "pair": self.pair,
+            "link": self.link,
+            "command": self.command,
+            "rate": self.clearing,
+        }
+
+    def said(
+        self, word: LinkWord, found: Finding, grade: Grade | None = None, command: str = ""
+    ) -> LinkVerdict:
+        """A verdict whose reason is its finding's sentence, cleared as the remedy says."""
+        return LinkVerdict(
+            word=word,
+            reason=found.sentence,
+            grade=self.grade if grade is None else grade,
+            settled_by=command or self.command,
+            findings=(found,),
+            cleared_by=found.remedy,
+            groups=self.placed.groups if self.topology.matrix else (),
+        )

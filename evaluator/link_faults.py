@@ -1,0 +1,160 @@
+"""What stops or slows a group of GPUs although its matrix promises better.
+
+A suspicion gives way to a healthy benchmark of the whole group that is as new or newer. Both stay
+in sight: the verdict is proven, and a finding says what speaks against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from evaluator.connections import Fault, FaultKind, Topology, is_fabric
+from evaluator.facts import Grade
+from evaluator.findings import Code, Finding, finding
+from evaluator.held import Held
+from evaluator.link_verdicts import LinkVerdict, LinkWord
+from evaluator.links import CLASS_FLOOR, bridge_links
+from evaluator.machine import Machine
+from evaluator.plans import Plan
+
+STOPS_ALL = (
+    (FaultKind.SLICED, Code.SLICED_GPU, LinkWord.INSUFFICIENT, "nvidia-smi -L"),
+    (FaultKind.FABRIC_MANAGER, Code.FABRIC_MANAGER_DOWN, LinkWord.CONTRADICTED, "nvidia-smi -q"),
+    (FaultKind.SHM_FAILED, Code.SHM_FAILED, LinkWord.INSUFFICIENT, "df -h /dev/shm"),
+)
+"""Faults that no group of GPUs of the machine escapes, and the command that shows them gone."""
+
+
+def stopped(plan: Plan, topology: Topology, grade: Grade) -> LinkVerdict | None:
+    """The verdict on any group where such a fault stands."""
+    for kind, code, word, command in STOPS_ALL:
+        for fault in topology.of_kind(kind):
+            found = finding(code, plan=plan.label, words=fault.words)
+            return LinkVerdict(word, found.sentence, "", grade, command, (found,), found.remedy)
+    return None
+
+
+FAULT_CODES = {
+    FaultKind.INACTIVE_LINKS: (Code.GPU_LINK_FAULTY, "nvidia-smi nvlink --status"),
+    FaultKind.OFF_FABRIC: (Code.GPU_LINK_FAULTY, "nvidia-smi topo -m; nvidia-smi nvlink --status"),
+    FaultKind.SLOW_GPU: (Code.GPU_LINK_FAULTY, ""),
+    FaultKind.NARROW_SLOT: (Code.NARROW_SLOT, "nvidia-smi -q"),
+}
+"""Without a command, the benchmark of the group settles it."""
+
+
+def faulty(held: Held) -> LinkVerdict | None:
+    """A fault of GPUs that the best assignment could not leave out, on the link that they use."""
+    if held.tolerant:
+        return None
+    for kind, (_, command) in FAULT_CODES.items():
+        faults = _of_group(held, kind)
+        if faults and not _outweighed(held, min(fault.look for fault in faults)):
+            return held.said(LinkWord.CONTRADICTED, _told(held, kind, faults), command=command)
+    if (found := _badly_bridged(held)) and not _outweighed(held, held.topology.look):
+        return held.said(LinkWord.CONTRADICTED, found, command="nvidia-smi nvlink --status")
+    return None
+
+
+def suspicions(held: Held) -> tuple[Finding, ...]:
+    """What stands against a group that a benchmark has cleared, as a finding each."""
+    if held.tolerant or (shown := held.reached) is None:
+        return ()
+    kinds = ((kind, _of_group(held, kind)) for kind in FAULT_CODES)
+    told = (_told(held, kind, faults) for kind, faults in kinds if faults)
+    found = [one for one in (*told, _badly_bridged(held)) if one]
+    gaps = {"plan": held.plan.label, "rate": shown.seen.words, "command": held.command}
+    return tuple(finding(Code.LINK_SUSPECTED, words=_words(one), **gaps) for one in found)
+
+
+def _words(found: Finding) -> str:
+    gaps = dict(found.gaps)
+    return f"{gaps['gpus']}: {gaps['words']}"
+
+
+def _outweighed(held: Held, look: int) -> bool:
+    """Whether a healthy benchmark of all GPUs, as new as the suspicion or newer, clears it.
+
+    One of a part of the machine may have run on other GPUs.
+    """
+    shown = held.reached
+    newest = min((rate.look for rate in held.curve), default=None)
+    whole = held.ranks == held.topology.gpus
+    return bool(shown and shown.suffices and whole and newest is not None and newest <= look)
+
+
+def _of_group(held: Held, kind: FaultKind) -> list[Fault]:
+    """Faults of one kind on GPUs of the group, where they matter for the link that it uses."""
+    if not _matters(held, kind):
+        return []
+    members = held.placed.members
+    return [fault for fault in held.topology.of_kind(kind) if members & set(fault.gpus)]
+
+
+def _told(held: Held, kind: FaultKind, faults: Sequence[Fault]) -> Finding:
+    members = sorted({gpu for fault in faults for gpu in fault.gpus} & held.placed.members)
+    return finding(
+        FAULT_CODES[kind][0],
+        plan=held.plan.label,
+        gpus=f"GPU {', '.join(map(str, members))}",
+        words="; ".join(dict.fromkeys(fault.words for fault in faults)),
+    )
+
+
+def _badly_bridged(held: Held) -> Finding | None:
+    """Fewer links to all neighbours together than the card's bridge carries: it is not well
+    seated, or one of several is missing.
+    """
+    whole = _bridge_links(held.machine)
+    seen = min(held.topology.links_of(gpu) or 0 for gpu in held.placed.worst)
+    if not held.topology.matrix or not whole or not 0 < seen < whole or not is_fabric(held.link):
+        return None
+    words = f"{held.link}, {seen} links in all, and the bridge of this card has {whole}"
+    return finding(Code.GPU_LINK_FAULTY, plan=held.plan.label, gpus=held.pair, words=words)
+
+
+def _bridge_links(machine: Machine) -> int | None:
+    """Links of the smallest bridge that the possible cards take; None where one takes none, or has
+    another fabric.
+    """
+    permits = [permit for spec in machine.specs for permit in spec.permits]
+    fabrics = [permit for permit in permits if permit.kind != "pcie_only"]
+    if any(permit.kind != "nvlink_bridge_optional" for permit in fabrics):
+        return None
+    counts = [bridge_links(permit.bytes_per_s or 0) or 0 for permit in fabrics]
+    return min(counts, default=None) if len(counts) == len(machine.specs) else None
+
+
+def _matters(held: Held, kind: FaultKind) -> bool:
+    """A narrow slot slows no NVLink, and idle NVLink ports are no fault where none is claimed."""
+    if kind is FaultKind.NARROW_SLOT:
+        return not held.on_fabric
+    if kind is FaultKind.INACTIVE_LINKS:
+        return held.on_fabric or held.machine.link.value in CLASS_FLOOR
+    return True
+
+
+# --- peer access and the memory that stands in for it
+
+
+def cut_off(held: Held) -> bool:
+    """Peer access refused inside the group, or NCCL seen to go through shared memory."""
+    pairs = (pair for group in held.placed.groups for pair in combinations(group, 2))
+    refused = any(held.topology.reach(*pair) is False for pair in pairs)
+    return refused or bool(held.topology.of_kind(FaultKind.NO_PEER_ACCESS))
+
+
+def with_shared_memory(held: Held, verdict: LinkVerdict) -> LinkVerdict:
+    """The verdict with what a small /dev/shm means for it: where no peer access is, the ranks meet
+    there, and NCCL fails or hangs without room.
+    """
+    for fault in held.topology.of_kind(FaultKind.SMALL_SHM):
+        if cut_off(held) and not held.on_fabric:
+            found = finding(Code.SHM_FAILED, plan=held.plan.label, words=fault.words)
+            stop = held.said(LinkWord.INSUFFICIENT, found, command="df -h /dev/shm")
+            return replace(stop, findings=(*verdict.findings, found))
+        found = finding(Code.SHM_SMALL, words=fault.words)
+        return replace(verdict, findings=(*verdict.findings, found))
+    return verdict
