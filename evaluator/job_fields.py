@@ -74,6 +74,7 @@ TRAINING_KEYS = (
     "zero_stage",
     "sequence_parallel",
     "chunked_loss",
+    "reduce_bucket_size",
     "lora",
     "offload",
     "schedule",
