@@ -16,7 +16,7 @@ from evaluator.findings import recall
 from evaluator.host import count
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
-from evaluator.memory import budget
+from evaluator.memory import budget, capacity
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import evaluations, listings, pictures
@@ -109,6 +109,7 @@ def _picture(workload: Workload, plan: PlanVerdict | None) -> dict[str, Any]:
     return {
         "plan": plan,
         "memory": memory,
+        "capacity": capacity(workload, plan.plan, plan.usable_bytes),
         "picture": pictures.memory_picture(memory, plan.fit),
     }
 
