@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from evaluator.budgets import Component
 from evaluator.jobs import Recompute, Schedule, TrainingJob
 from evaluator.partition import RankClass, Stage, stage_of
 from evaluator.plans import Plan
-from evaluator.ranges import Number, Range, choose, choose_range, exact, larger, smaller
-from evaluator.shapes import ModelShape
+from evaluator.ranges import Number, Range, choose, choose_range, exact, larger, smaller, total
+from evaluator.shapes import Feed, Layer, Mixer, ModelShape
 from evaluator.sizes import Sizes, sizes_of
 
 SPREAD = Range(0.92, 1.0, 1.15)
@@ -34,19 +36,36 @@ GATHERED_SEQUENCE = 4
 attention and MLP whole while the layer runs (arXiv 2205.05198, section 4.2.2)."""
 
 
-def layer_bytes_per_token(sizes: Sizes, inner: Number, job: TrainingJob, plan: Plan) -> Range:
-    """Kept activations of one layer of inner size `inner` for one token, nothing computed twice."""
-    ends = zip(_gated(sizes, inner, job, plan), _plain(sizes, job, plan), strict=True)
-    least, typical = (choose(sizes.gated, gated, plain) for gated, plain in ends)
+RECURRENT = Range(0.75, 1.0, 1.5)
+"""A layer that keeps a state, against the tensors that its definition names: no log tells more."""
+
+
+def layer_bytes_per_token(sizes: Sizes, kind: Layer, job: TrainingJob, plan: Plan) -> Range:
+    """Kept activations of one layer of a kind for one token, nothing computed twice."""
+    ends = zip(_block(sizes, kind, job, plan), _plain(sizes, job, plan), strict=True)
+    least, typical = (choose(sizes.plain, plain, block) for block, plain in ends)
     low = least * SPREAD.low * (FROZEN_LOW if job.lora else 1)
-    return Range(low, typical, typical * SPREAD.high) + _scores(sizes, job, plan)
+    return Range(low, typical, typical * SPREAD.high) + _mixed(sizes, kind, job, plan)
 
 
-def _gated(sizes: Sizes, inner: Number, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
-    """Tensors that a gated block keeps: 8 h around norms, 4 a d + 4 k d, and 6 to 8 f bytes."""
-    heads = 4 * (sizes.heads + sizes.kv_heads) * sizes.head_dim
-    norms = 8 * sizes.hidden / (plan.tp if job.sequence_parallel else 1)
-    return norms + (heads + 6 * inner) / plan.tp, norms + (heads + 8 * inner) / plan.tp
+def _mixed(sizes: Sizes, kind: Layer, job: TrainingJob, plan: Plan) -> Range:
+    """What only some mixers keep: the scores of attention, or all of a layer with a state."""
+    if kind.mixer is Mixer.ATTENTION:
+        return _scores(sizes, job, plan)
+    numbers = sizes.recurrent if kind.mixer is Mixer.RECURRENT else 0
+    return RECURRENT.scaled(2 * numbers / plan.tp)
+
+
+def _block(sizes: Sizes, kind: Layer, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
+    """Tensors that a block keeps: 4 h around each of its norms, 4 a d + 4 k d of attention, and of
+    a gated MLP 6 to 8 f bytes, of another 4 to 6 f."""
+    attends, feeds = kind.mixer is Mixer.ATTENTION, kind.feed is not Feed.NONE
+    heads = 4 * (sizes.heads + sizes.kv_heads) * sizes.head_dim * attends
+    halves = (kind.mixer is not Mixer.NONE) + feeds
+    inner = {Feed.DENSE: sizes.dense, Feed.ROUTED: sizes.routed}.get(kind.feed, 0)
+    norms = 4 * halves * sizes.hidden / (plan.tp if job.sequence_parallel else 1)
+    least = (4 + 2 * sizes.gated) * inner
+    return norms + (heads + least) / plan.tp, norms + (heads + least + 2 * inner) / plan.tp
 
 
 def _plain(sizes: Sizes, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
@@ -94,16 +113,20 @@ def tokens_per_rank(job: TrainingJob, plan: Plan) -> Number:
 def activations_bytes(stage: Stage, sizes: Sizes, job: TrainingJob, plan: Plan) -> Range:
     """Activations of one GPU at the peak of a step."""
     tokens, held = tokens_per_rank(job, plan), in_flight(job, plan, stage.rank)
-    dense = layer_bytes_per_token(sizes, sizes.dense, job, plan)
-    routed = layer_bytes_per_token(sizes, sizes.routed, job, plan)
+    layers = [(layer_bytes_per_token(sizes, kind, job, plan), n) for kind, n in stage.kinds]
     if not job.recompute.whole_layers:
-        each = dense.scaled(stage.dense_layers) + routed.scaled(stage.routed_layers)
-        return each.scaled(tokens * held)
+        return total(each.scaled(count) for each, count in layers).scaled(tokens * held)
     waiting = 2 if job.recompute is Recompute.OFFLOAD else stage.rank.layers * held
-    deeper = (stage.routed_layers > 0) & (routed.typical >= dense.typical)
-    layer = choose_range(deeper | (stage.dense_layers == 0), routed, dense)
-    alive = _alive(layer, sizes, job, plan)
+    alive = _alive(_largest(layers), sizes, job, plan)
     return (_inputs(sizes, job, plan, waiting) + alive).scaled(tokens)
+
+
+def _largest(layers: Iterable[tuple[Range, Number]]) -> Range:
+    """The layer of a stage that keeps most."""
+    most = exact(0.0)
+    for each, count in layers:
+        most = choose_range((count > 0) & (each.typical >= most.typical), each, most)
+    return most
 
 
 def activations_component(
@@ -126,8 +149,8 @@ def activations_component(
 
 
 def _each(stage: Stage, sizes: Sizes, job: TrainingJob, plan: Plan) -> str:
-    inner = sizes.routed if stage.routed_layers else sizes.dense
-    return f"{layer_bytes_per_token(sizes, inner, job, plan).typical:,.0f}"
+    kinds = [layer_bytes_per_token(sizes, kind, job, plan).typical for kind, _ in stage.kinds]
+    return " or ".join(f"{size:,.0f}" for size in dict.fromkeys(kinds))
 
 
 def _alive(layer: Range, sizes: Sizes, job: TrainingJob, plan: Plan) -> Range:
@@ -146,7 +169,8 @@ def _inputs(sizes: Sizes, job: TrainingJob, plan: Plan, layers: Number) -> Range
 def _formula(shape: ModelShape, job: TrainingJob) -> str:
     if job.recompute.whole_layers:
         return "tokens x (2 h x layers x micro-batches in flight + one live layer x 1 to 2.5)"
-    block = "8 h + 4 a d + 4 k d + 8 f" if shape.gated else "34 h"
+    block = "8 h + 4 a d + 4 k d + 8 f" if shape.gated or shape.kinds else "34 h"
+    block += ", or 2 bytes a number of layers with a state" if shape.recurrent else ""
     scores = "" if job.fused_attention else " + 2 to 5 a s"
     return f"tokens x layers x micro-batches in flight x ({block}{scores}) / tp"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from evaluator.jobs import Lora
 from evaluator.partition import RankClass, layer_groups, stages_of
 from evaluator.plans import Plan
 from evaluator.ranges import Number
-from evaluator.shapes import Attention, ModelShape
+from evaluator.shapes import Attention, Feed, Layer, Mixer, ModelShape
 
 
 def adapter_params(shape: ModelShape, lora: Lora) -> int:
@@ -26,17 +28,22 @@ def share_of_adapters(count: Number, tp: Number) -> Number:
 
 def _on_stage(shape: ModelShape, lora: Lora, rank: RankClass) -> int:
     groups = layer_groups(shape, rank)
-    return sum(_in_layer(shape, lora, group.routed) * group.count for group in groups)
+    return sum(adapters_in_layer(shape, lora, group.kind) * group.count for group in groups)
 
 
-def _in_layer(shape: ModelShape, lora: Lora, routed: bool) -> int:
-    return lora.rank * sum(_sides(shape, target, routed) for target in lora.targets)
+@lru_cache(maxsize=4096)
+def adapters_in_layer(shape: ModelShape, lora: Lora, kind: Layer) -> int:
+    """Adapter parameters of one layer of a kind. A layer without attention has none of its
+    projections, and one that keeps a state has others, which no target names."""
+    return lora.rank * sum(_sides(shape, target, kind) for target in lora.targets)
 
 
-def _sides(shape: ModelShape, target: str, routed: bool) -> int:
+def _sides(shape: ModelShape, target: str, kind: Layer) -> int:
     """Inputs plus outputs of one target, summed over the experts of a layer."""
     if target in ("gate_proj", "up_proj", "down_proj"):
-        return _mlp_sides(shape, target, routed)
+        return _mlp_sides(shape, target, kind.feed)
+    if kind.mixer is not Mixer.ATTENTION:
+        return 0
     outputs = _attention_sides(shape.attention)[target]
     return shape.hidden + outputs if outputs else 0
 
@@ -47,18 +54,18 @@ def _attention_sides(attention: Attention) -> dict[str, int]:
     Latent attention has no `k_proj` and `v_proj`, and no `q_proj` where queries are compressed.
     """
     queries, keys = attention.heads * attention.head_dim, attention.kv_heads * attention.head_dim
-    latent = attention.latent
+    latent, asked = attention.latent, queries * (1 + attention.output_gate)
     if latent is None:
-        return {"q_proj": queries, "o_proj": queries, "k_proj": keys, "v_proj": keys}
+        return {"q_proj": asked, "o_proj": queries, "k_proj": keys, "v_proj": keys}
     whole = 0 if latent.q_rank else attention.heads * (latent.nope_dim + latent.rope_dim)
     return {"q_proj": whole, "o_proj": attention.heads * latent.value_dim, "k_proj": 0, "v_proj": 0}
 
 
-def _mlp_sides(shape: ModelShape, target: str, routed: bool) -> int:
-    if target == "gate_proj" and not shape.gated:
+def _mlp_sides(shape: ModelShape, target: str, feed: Feed) -> int:
+    if feed is Feed.NONE or (target == "gate_proj" and not shape.gated):
         return 0
     experts = shape.experts
-    if experts is None or not routed:
+    if experts is None or feed is Feed.DENSE:
         return shape.hidden + shape.mlp_size
     shared = shape.hidden + experts.shared_size if experts.shared_size else 0
-    return experts.count * (shape.hidden + experts.size) + shared
+    return experts.count * ((experts.latent or shape.hidden) + experts.size) + shared

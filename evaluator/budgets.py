@@ -23,7 +23,8 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class RankBudget:
-    """The budget of every GPU of one class: "every rank", or a pipeline stage by its place."""
+    """The budget of every GPU of one class: "every rank", a pipeline stage by its place, or tensor
+    ranks other than the first, where an engine samples on rank 0 alone."""
 
     rank: str
     components: tuple[Component, ...]
@@ -53,6 +54,15 @@ class Limit:
     def allowed(self, usable_bytes: int) -> int:
         return int(usable_bytes * self.share)
 
+    @property
+    def asks(self) -> Range:
+        """What a card has to report."""
+        return self.needed.scaled(1 / self.share)
+
+    def holds(self, usable_bytes: int) -> bool:
+        """Whether even the high end stays inside."""
+        return bool(self.needed.high <= self.allowed(usable_bytes))
+
     def missing(self, usable_bytes: int) -> int:
         return max(0, round(float(self.needed.typical)) - self.allowed(usable_bytes))
 
@@ -77,13 +87,13 @@ class MemoryBudget:
 
     def usable_for(self, rank: RankBudget) -> Range:
         """Memory that a card must report, by the limit that asks for most."""
-        asked = [limit.needed.scaled(1 / limit.share) for limit in self.limits(rank)]
+        asked = [limit.asks for limit in self.limits(rank)]
         return Range(*(max(getattr(one, end) for one in asked) for end in ENDS))
 
     @property
     def binding(self) -> RankBudget | None:
-        """The rank class that needs most: the one which decides the fit."""
-        return max(self.ranks, key=lambda rank: rank.bytes.typical, default=None)
+        """The rank class that asks for the largest card in the typical case."""
+        return max(self.ranks, key=lambda rank: self.usable_for(rank).typical, default=None)
 
 
 class FitWord(StrEnum):
@@ -95,7 +105,9 @@ class FitWord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`allowed_bytes` is `share` of the usable memory; `missing_bytes` is 0 where it fits."""
+    """`rank` is the class that decides: the one that misses most in the typical case, or where none
+    does, whose high end reaches furthest. `needed` is what it needs inside `share` of the card,
+    `allowed_bytes` that share of the usable memory, `missing_bytes` 0 where it fits."""
 
     word: FitWord
     rank: str = ""

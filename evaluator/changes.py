@@ -35,8 +35,10 @@ def options(workload: Workload, plan: Plan) -> Iterator[list[Option]]:
         yield from _serving_options(workload, workload.serving, plan)
     elif workload.training:
         yield from _training_options(workload, workload.training, plan)
+    yield _more_experts(workload, plan)
     yield _more_tensor(workload, plan)
     yield _more_stages(workload, plan)
+    yield _more_context(workload, plan)
 
 
 def _serving_options(workload: Workload, job: ServingJob, plan: Plan) -> Iterator[list[Option]]:
@@ -192,10 +194,10 @@ def _narrower_states(workload: Workload, job: TrainingJob, plan: Plan) -> list[O
 def _more_shards(workload: Workload, plan: Plan) -> list[Option]:
     """Sharding over the data-parallel ranks at hand first, then over twice as many."""
     found = []
-    ranks = plan.dp if plan.shard < plan.dp else 2 * plan.dp
+    ranks = plan.dp if plan.copies > 1 else 2 * plan.dp
     while ranks <= MOST_RANKS:
-        wider = replace(plan, dp=ranks, shard=ranks)
-        words = f"shard the model over {ranks} ranks, {wider.gpus} GPUs in all"
+        wider = replace(plan, dp=ranks, shard=ranks * plan.cp)
+        words = f"shard the model over {wider.shard} ranks, {wider.gpus} GPUs in all"
         if refusal_of(workload, wider) is None:
             found.append(_option(workload, wider, ("shard", ranks, words)))
         ranks *= 2
@@ -221,4 +223,30 @@ def _more_stages(workload: Workload, plan: Plan) -> list[Option]:
         if longer.gpus <= MOST_RANKS and refusal_of(workload, longer) is None:
             words = f"split the layers into {pp} pipeline stages, {longer.gpus} GPUs in all"
             found.append(_option(workload, longer, ("pp", pp, words)))
+    return found
+
+
+def _more_experts(workload: Workload, plan: Plan) -> list[Option]:
+    """Expert parallel degrees over the ranks at hand first, then over as many copies of the rest as
+    it takes. States that are sharded over as many ranks leave nothing to divide."""
+    experts, found = workload.model.experts, []
+    if experts is None or plan.shard > 1 or plan.etp > 1:
+        return []
+    for ep in (degree for degree in (2, 4, 8, 16, 32, 64) if degree > plan.ep):
+        wider = replace(plan, ep=ep, dp=max(plan.dp, -(-ep // plan.tp)))
+        even = experts.count % ep == 0 and wider.tp * wider.dp % ep == 0
+        if even and wider.gpus <= MOST_RANKS and refusal_of(workload, wider) is None:
+            words = f"divide the experts of a layer over {ep} ranks, {wider.gpus} GPUs in all"
+            found.append(_option(workload, wider, ("ep", ep, words)))
+    return found
+
+
+def _more_context(workload: Workload, plan: Plan) -> list[Option]:
+    """The next degrees that share the tokens of a training sequence evenly."""
+    job, found = workload.training, []
+    for cp in (2 * plan.cp, 4 * plan.cp, 8 * plan.cp):
+        longer = replace(plan, cp=cp)
+        if job and job.seq_len % (2 * cp) == 0 and longer.gpus <= MOST_RANKS:
+            words = f"share each sequence between {cp} GPUs, {longer.gpus} in all"
+            found.append(_option(workload, longer, ("cp", cp, words)))
     return found

@@ -55,6 +55,12 @@ _WITHOUT_INFLUENCE = """
     num_experts_per_tok vocab_size_per_layer_input chat_template use_parallel_residual
     is_encoder_decoder attn_implementation layer_switch order_of_interleaved_layers prefix
     mlp_type norm_type
+    mamba_ssm_cache_dtype mamba_hidden_act use_mamba_kernels use_mambapy use_falcon_mambapy
+    mamba_chunk_size chunk_size residual_in_fp32 rescale_prenorm_residual mlp_hidden_act
+    time_step_min time_step_max time_step_limit time_step_floor time_step_rank time_step_scale
+    time_step_init_scheme moe_shared_expert_overlap mixer_rms_eps rms_norm expand
+    attn_rotary_emb mamba_proj_bias normalization_function position_embedding_type router_dtype
+    mtp_hybrid_override_pattern mtp_layers_block_type
 """
 
 NEUTRAL_KEYS = frozenset(_WITHOUT_INFLUENCE.split())

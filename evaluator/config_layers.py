@@ -20,18 +20,18 @@ ATTENTION_LAYERS = ("full_attention", *WINDOWED_LAYERS)
 
 def strange_layers(keys: Fields) -> bool:
     """Whether the config lists layers of a kind that the formulas leave out."""
-    listed = (*_counts(keys), *_listed(keys, "layer_types"))
-    return not {str(item) for item in listed} <= set(ATTENTION_LAYERS)
+    named = (*_counts(keys), *listed(keys, "layer_types"))
+    return not {str(item) for item in named} <= set(ATTENTION_LAYERS)
 
 
 def cached_layers(keys: Fields, layers: int) -> int | None:
     """Attention layers, where a config lists layers of several kinds or says every which is one."""
-    listed = _layers_of(keys, ATTENTION_LAYERS)
+    named = _layers_of(keys, ATTENTION_LAYERS)
     interval = keys.integer("full_attention_interval", 1, MOST_LAYERS)
     pattern = _pattern(keys)
-    if listed is None and pattern:
+    if named is None and pattern:
         return pattern.count("*")
-    return layers // interval if listed is None and interval else listed
+    return layers // interval if named is None and interval else named
 
 
 def _pattern(keys: Fields) -> str:
@@ -48,11 +48,11 @@ def read_recurrence(keys: Fields, layers: int, hidden: int) -> Recurrence | None
 
 def recurrent_layers(keys: Fields, layers: int) -> int | None:
     """Layers that are no attention. None where the config does not tell them apart."""
-    listed = _layers_of(keys, RECURRENT_LAYERS)
+    named = _layers_of(keys, RECURRENT_LAYERS)
     pattern, cached = _pattern(keys), cached_layers(keys, layers)
-    if listed is None and pattern:
+    if named is None and pattern:
         return pattern.count("M")
-    return layers - (cached or 0) if listed is None and cached is not None else listed
+    return layers - (cached or 0) if named is None and cached is not None else named
 
 
 def _delta_elements(keys: Fields) -> int:
@@ -96,15 +96,22 @@ def _size_of(keys: Fields, names: tuple[str, ...]) -> int:
     return next((one for one in found if isinstance(one, int) and 0 < one < MOST_WIDTH), 0)
 
 
+def read_sizes(keys: Fields, names: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
+    """Sizes by our names, each under the first of several keys that is a whole number. Empty where
+    one of them is missing."""
+    found = {ours: _size_of(keys, theirs) for ours, theirs in names.items()}
+    return found if all(found.values()) else {}
+
+
 def _layers_of(keys: Fields, kinds: tuple[str, ...]) -> int | None:
     """How many layers are of these kinds; None where the config does not list them."""
-    listed, counts = _listed(keys, "layer_types"), _counts(keys)
-    if listed:
-        return sum(item in kinds for item in listed)
+    named, counts = listed(keys, "layer_types"), _counts(keys)
+    if named:
+        return sum(item in kinds for item in named)
     return sum(counts.get(kind, 0) for kind in kinds) if counts else None
 
 
-def _listed(keys: Fields, key: str) -> tuple[Any, ...]:
+def listed(keys: Fields, key: str) -> tuple[Any, ...]:
     value = keys.raw(key)
     if value is None:
         return ()
@@ -121,11 +128,17 @@ def _counts(keys: Fields) -> Mapping[str, int]:
     return {key: table.integer(key, 0, MOST_LAYERS) or 0 for key in table.document}
 
 
-def read_experts(keys: Fields, family: Family, layers: int) -> Experts | None:
+def expert_count(keys: Fields) -> int:
+    """0 where the config describes no experts, or a single one."""
     names = ("n_routed_experts", "num_local_experts", "num_experts")
     counts = [keys.integer(name, 0, MOST_EXPERTS) for name in names]
-    count = next((value for value in counts if value), None)
-    if not count or count == 1:
+    count = next((value for value in counts if value), 0)
+    return count if count > 1 else 0
+
+
+def read_experts(keys: Fields, family: Family, layers: int) -> Experts | None:
+    count = expert_count(keys)
+    if not count:
         return None
     active = keys.integer("num_experts_per_tok", 1, count) or 1
     size = keys.integer("moe_intermediate_size", 1, MOST_WIDTH) or keys.integer("intermediate_size")
@@ -140,17 +153,26 @@ def read_experts(keys: Fields, family: Family, layers: int) -> Experts | None:
         shared_gate=family.shared_gate,
         router_bias=family.router_bias,
         bias=family.expert_bias,
+        latent=keys.integer("moe_latent_size", 0, MOST_WIDTH) or 0,
     )
 
 
 def _shared_size(keys: Fields, expert_size: int) -> int:
-    stated = keys.integer("shared_expert_intermediate_size", 0, MOST_WIDTH)
+    stated = [keys.integer(name, 0, MOST_WIDTH) for name in SHARED_SIZES]
     number = keys.integer("n_shared_experts", 0, MOST_EXPERTS)
-    if stated is not None:
-        return stated
+    size = next((one for one in stated if one is not None), None)
+    if size is not None and number != 0:
+        return size
     if number is not None:
         return number * expert_size
     return expert_size if keys.has("intermediate_size_mlp") else 0
+
+
+SHARED_SIZES = (
+    "shared_expert_intermediate_size",
+    "moe_shared_expert_intermediate_size",
+    "shared_intermediate_size",
+)
 
 
 def _dense_layers(keys: Fields, layers: int) -> tuple[int, ...]:
@@ -161,11 +183,11 @@ def _dense_layers(keys: Fields, layers: int) -> tuple[int, ...]:
         keys.integer("decoder_sparse_step", 1, MOST_LAYERS) or 1,
     )
     frequency = keys.integer("moe_layer_freq", 1, MOST_LAYERS) or 1
-    listed = _listed(keys, "mlp_only_layers")
+    stated = listed(keys, "mlp_only_layers")
     return tuple(
         index
         for index in range(layers)
-        if index < first or (index + 1) % step or index % frequency or index in listed
+        if index < first or (index + 1) % step or index % frequency or index in stated
     )
 
 
@@ -177,10 +199,10 @@ def read_window(keys: Fields, family: Family, layers: int) -> Window | None:
 
 
 def _windowed_layers(keys: Fields, family: Family, layers: int) -> int:
-    listed = _layers_of(keys, WINDOWED_LAYERS)
+    named = _layers_of(keys, WINDOWED_LAYERS)
     stated = keys.integer("sliding_window_layers", 0, MOST_LAYERS)
-    if listed is not None:
-        return listed
+    if named is not None:
+        return named
     return _by_rule(keys, family, layers) if stated is None else stated
 
 

@@ -7,24 +7,38 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from evaluator.config_hybrids import hybrid_params
+from evaluator.config_hybrids import Hybrid, is_hybrid, read_hybrid
 from evaluator.config_keys import ALIASES, NEUTRAL_KEYS
 from evaluator.config_layers import (
     MOST_LAYERS,
     MOST_WIDTH,
     cached_layers,
+    expert_count,
     read_experts,
     read_recurrence,
     read_window,
     strange_layers,
 )
-from evaluator.config_quantised import checkpoint_format, checkpoint_group, kept_modules
+from evaluator.config_mixed import mean_format
+from evaluator.config_quantised import (
+    checkpoint_format,
+    checkpoint_group,
+    described_groups,
+    kept_modules,
+)
 from evaluator.config_towers import tower_params
-from evaluator.families import FAMILIES, PLAIN, UNCOVERED_KEYS, Family, family_key
+from evaluator.families import FAMILIES, PLAIN, STATE_KEYS, UNCOVERED_KEYS, Family, family_key
 from evaluator.fields import Fields, InvalidWorkload
 from evaluator.findings import Code, Finding, finding
 from evaluator.parameters import computed_params
-from evaluator.shapes import Attention, Experts, Latent, ModelShape, Norms, QkNorm
+from evaluator.shapes import (
+    Attention,
+    Experts,
+    Latent,
+    ModelShape,
+    Norms,
+    QkNorm,
+)
 
 PER_LAYER_KEYS = (
     "intermediate_size",
@@ -51,12 +65,13 @@ NEEDED_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab
 
 
 def read_model(
-    document: Mapping[str, Any], path: str = "model"
+    document: Mapping[str, Any], path: str = "model", *, whole: bool = False
 ) -> tuple[ModelShape, list[Finding]]:
     """The shape that a config.json describes, and findings on what was not understood.
 
     `total_params` may stand beside the published keys. A nested `text_config` is read in place
-    of the outer keys. Raises InvalidWorkload.
+    of the outer keys. With `whole` a missing size of a known family is refused; without it such a
+    model has no number of parameters. Raises InvalidWorkload.
     """
     flat = _flatten(Fields(document, path).document)
     if len(flat) > MOST_KEYS:
@@ -72,27 +87,28 @@ def read_model(
     family = _family(architecture)
     tower = next((key for key in TOWERS if flat.get(key) and not keys.has("total_params")), None)
     seen = tower_params(keys) if tower == VISION and not flat.get(AUDIO) else None
-    uncovered = (
-        bool(uneven or (tower and seen is None)) or family is None or _uncovered(keys, family)
-    )
-    shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered)
+    hybrid = read_hybrid(keys, architecture, routed=expert_count(keys) > 0) if family else None
+    lacking = is_hybrid(architecture) and hybrid is None
+    uncovered = bool(uneven or (tower and seen is None) or lacking)
+    uncovered = uncovered or family is None or _uncovered(keys, family, hybrid, whole=whole)
+    feeds = hybrid is None or bool(hybrid.dense_layers())
+    shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered, feeds=feeds)
+    shape = hybrid.layered(shape) if hybrid else shape
     if not uneven and (seen or not tower):
         shape = _counted(keys, shape, seen or 0)
-    if uneven or not _cache_follows(keys, family):
+    if groups := described_groups(keys):
+        shape = replace(shape, checkpoint_format=mean_format(shape, groups))
+    orderless = lacking and shape.cached_layers is None
+    if uneven or orderless or not _cache_follows(keys, family):
         shape = replace(shape, dimensioned=False)
     beside = f" with a {tower}" if tower else ""
     return shape, _findings(keys, shape, (architecture or name) + beside)
 
 
 def _counted(keys: Fields, shape: ModelShape, seen: int) -> ModelShape:
-    """With the total where it can be told: a tower beside the text model, or layers of two kinds.
-
-    A total that the config states stands.
-    """
-    if keys.has("total_params"):
-        return shape
-    text = computed_params(shape) if shape.computable else hybrid_params(keys, shape)
-    if text is None or (shape.computable and not seen):
+    """With the parameters of a tower beside the text model. A stated total stands."""
+    text = computed_params(shape)
+    if keys.has("total_params") or text is None or not seen:
         return shape
     return replace(shape, given_params=text + seen)
 
@@ -160,13 +176,17 @@ def _may_generate(named: str) -> bool:
     return not other_head
 
 
-def _uncovered(keys: Fields, family: Family) -> bool:
+def _uncovered(keys: Fields, family: Family, hybrid: Hybrid | None, *, whole: bool) -> bool:
     """Layers of a kind that the formulas leave out, or too few keys to compute from."""
-    sized = {"num_attention_heads": family.heads, "vocab_size": family.vocab}
-    missing = not all(keys.has(key) or sized.get(key) for key in NEEDED_KEYS)
-    extra = any(keys.has(key) for key in UNCOVERED_KEYS)
+    extra = any(map(keys.has, UNCOVERED_KEYS if hybrid else (*UNCOVERED_KEYS, *STATE_KEYS)))
     odd = keys.flag("is_encoder_decoder") is True or _projected(keys)
-    return strange_layers(keys) or extra or missing or odd
+    if (hybrid is None and strange_layers(keys)) or extra or odd:
+        return True
+    sized = {"num_attention_heads": family.heads, "vocab_size": family.vocab}
+    missing = [key for key in NEEDED_KEYS if not (keys.has(key) or sized.get(key))]
+    if missing and whole and not keys.has("total_params"):
+        raise keys.refuse(missing[0], "a whole number, or total_params for the whole model")
+    return bool(missing)
 
 
 def _projected(keys: Fields) -> bool:
@@ -177,7 +197,7 @@ def _projected(keys: Fields) -> bool:
 
 
 def _shape(
-    keys: Fields, family: Family, name: str, architecture: str, *, computable: bool
+    keys: Fields, family: Family, name: str, architecture: str, *, computable: bool, feeds: bool
 ) -> ModelShape:
     layers = keys.integer("num_hidden_layers", 1, MOST_LAYERS) or 1
     hidden = keys.integer("hidden_size", 1, MOST_WIDTH) or 1
@@ -190,7 +210,7 @@ def _shape(
         vocab=_vocab(keys, family),
         attention=_attention(keys, family, hidden),
         mlp_size=_mlp_size(
-            keys, family, hidden, required=computable and not _all_routed(experts, layers)
+            keys, family, hidden, required=computable and feeds and not _all_routed(experts, layers)
         ),
         gated=_first(keys.flag("gated_mlp"), family.gated),
         mlp_bias=_first(keys.flag("mlp_bias"), keys.flag("use_bias"), family.mlp_bias)
@@ -321,7 +341,8 @@ def _norms_per_layer(keys: Fields, family: Family) -> int:
 
 
 def _mlp_size(keys: Fields, family: Family, hidden: int, *, required: bool) -> int:
-    dense = keys.integer("intermediate_size_mlp", 1, MOST_WIDTH)
+    names = ("intermediate_size_mlp", "shared_intermediate_size")
+    dense = next((size for name in names if (size := keys.integer(name, 1, MOST_WIDTH))), None)
     stated = keys.integer("intermediate_size", 1, MOST_WIDTH)
     if not (dense or stated) and family.inner_multiple:
         return family.inner_multiple * hidden

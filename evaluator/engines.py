@@ -38,7 +38,8 @@ class Engine:
     `alone` and `joined` are bytes outside the tensor allocator on one GPU and on two; `growth` is
     added for each further doubling of the ranks. `graphs` are captured decode graphs.
     `sampler_bytes` are bytes per sequence and vocabulary entry at the peak, `step_tokens` the
-    tokens of one prefill step where nothing is stated. `sources` says where the figures are from.
+    tokens of one prefill step where nothing is stated. `samples_on_first` is True where logits are
+    gathered on the first tensor rank alone. `sources` says where the figures are from.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Engine:
     step_tokens: Range
     sources: str
     growth: Range = GROWTH
+    samples_on_first: bool = False
 
     def beside(self, ranks: Number) -> Range:
         """Bytes outside the tensor allocator on one of `ranks` GPUs of a replica."""
@@ -94,6 +96,7 @@ ENGINES: Mapping[str, tuple[Engine, ...]] = {
             sampler_bytes=38.5,
             step_tokens=_STEPS,
             sources=f"{_PLANNER}; 1.79 GiB alone and 3.58 at tp 2 in vllm#10511 (0.6)",
+            samples_on_first=True,
         ),
         Engine(
             name="vllm",

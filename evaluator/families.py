@@ -53,6 +53,7 @@ PLAIN = Family()
 _QWEN2 = Family(qkv_bias=True, attention_bias_on_output=False, windows="opt_in")
 _QWEN3 = Family(qk_norm=QkNorm.HEAD, windows="opt_in")
 _DELTA = Family(qk_norm=QkNorm.HEAD, shared_gate=True)
+_MAMBA = Family(tied=True, norms_per_layer=1, heads=1)
 _GEMMA = Family(tied=True, head_dim=256)
 _GEMMA3 = replace(
     _GEMMA,
@@ -88,6 +89,12 @@ FAMILIES: Mapping[str, Family] = {
     "qwen35": _DELTA,
     "qwen35moe": _DELTA,
     "nemotronh": Family(gated=False, norms_per_layer=1),
+    "jamba": PLAIN,
+    "bamba": PLAIN,
+    "granitemoehybrid": Family(tied=True),
+    "mamba": _MAMBA,
+    "mamba2": _MAMBA,
+    "falconmamba": _MAMBA,
     "gemma": _GEMMA,
     "gemma2": replace(_GEMMA, norms_per_layer=4, windows="alternate"),
     "gemma3": _GEMMA3,
@@ -150,16 +157,20 @@ def family_key(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", re.sub(r"_text$", "", plain.lower()))
 
 
-UNCOVERED_KEYS = (
+STATE_KEYS = (
     "linear_num_value_heads",
     "linear_num_key_heads",
-    "linear_attn_config",
     "full_attention_interval",
     "mamba_d_state",
     "ssm_state_size",
-    "ssm_cfg",
     "mamba_d_conv",
     "hybrid_override_pattern",
+)
+"""Keys of layers that keep a state, which the formulas cover for some families only."""
+
+UNCOVERED_KEYS = (
+    "linear_attn_config",
+    "ssm_cfg",
     "attn_type_list",
     "index_n_heads",
     "num_global_key_value_heads",
@@ -169,4 +180,4 @@ UNCOVERED_KEYS = (
     "cross_attention_layers",
     "altup_num_inputs",
 )
-"""Keys of layers that the formulas do not cover: state-space, linear, indexed, per-layer sizes."""
+"""Keys of layers that the formulas do not cover: indexed, per-layer sizes, other mixers."""

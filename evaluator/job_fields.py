@@ -201,6 +201,7 @@ def read_training(keys: Fields, defaults: Defaults, weights_format: str) -> Trai
         fused_attention=keys.choice("attention", ("flash", "unfused")) != "unfused",
         sequence_parallel=keys.flag("sequence_parallel") is not False,
         chunked_loss=keys.flag("chunked_loss") is True,
+        bucket_elements=keys.integer("reduce_bucket_size", 0, 10**11),
         offload=Offload(keys.choice("offload", list(Offload)) or "none"),
         schedule=Schedule(keys.choice("schedule", list(Schedule)) or "1f1b"),
         tokens_to_train=keys.integer("tokens_to_train", 1, LARGEST),

@@ -117,7 +117,8 @@ class TrainingJob:
     `zero_stage` is what the ranks of `Plan.shard` divide: 1 optimizer states, 2 gradients too,
     3 parameters too (FSDP). `fused_attention` is False where the attention scores are kept,
     `sequence_parallel` is False where tensor parallel ranks all keep the norms' activations,
-    `chunked_loss` is True where the loss never holds all logits at once.
+    `chunked_loss` is True where the loss never holds all logits at once. `bucket_elements` is the
+    size of DeepSpeed's buckets under ZeRO 1 and 2; 0 where the framework needs none, None unknown.
     """
 
     optimizer: str = "adamw"
@@ -131,6 +132,7 @@ class TrainingJob:
     fused_attention: bool = True
     sequence_parallel: bool = True
     chunked_loss: bool = False
+    bucket_elements: int | None = None
     offload: Offload = Offload.NONE
     schedule: Schedule = Schedule.ONE_F_ONE_B
     tokens_to_train: int | None = None
@@ -150,6 +152,28 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
+class Costs:
+    """What the user knows of a rental that no listing states. None is not stated.
+
+    Money is in the currency that prices are compared in. `billing_unit_hours` is what a started
+    part is paid as, `minimum_hours` the shortest rental. `utilisation` is the share of the time
+    in which a server is busy, `reclaim_hours` how long spot capacity stays on average.
+    """
+
+    setup_hours: float | None = None
+    verification_hours: float | None = None
+    stopped_hours: float | None = None
+    storage_per_gb_month: Decimal | None = None
+    egress_per_gb: Decimal | None = None
+    egress_bytes: int | None = None
+    download_bytes_per_s: int | None = None
+    billing_unit_hours: Decimal | None = None
+    minimum_hours: Decimal | None = None
+    utilisation: float | None = None
+    reclaim_hours: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Assumption:
     """A value that the workload left out and the evaluator chose."""
 
@@ -159,7 +183,16 @@ class Assumption:
 
 
 NOT_JUDGED = frozenset(
-    {"name", "assumptions", "findings", "source", "needs", "budget_amount", "budget_currency"}
+    {
+        "name",
+        "assumptions",
+        "findings",
+        "source",
+        "needs",
+        "costs",
+        "budget_amount",
+        "budget_currency",
+    }
 )
 
 
@@ -177,6 +210,7 @@ class Workload:
     budget_amount: Decimal | None = None
     budget_currency: str | None = None
     needs: Needs = field(default_factory=Needs)
+    costs: Costs = field(default_factory=Costs)
     assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
     findings: tuple[Finding, ...] = field(default=(), compare=False)
 
@@ -194,7 +228,8 @@ class Workload:
     def fingerprint(self) -> str:
         """Equal for workloads that every verdict treats alike.
 
-        Names and notes stay out, and so do demands and budget: they rank verdicts, and change none.
+        Names and notes stay out, and so do demands, costs and budget: they rank verdicts and
+        change none.
         """
         text = _identity(self, leave_out=NOT_JUDGED)
         return hashlib.sha256(text.encode()).hexdigest()[:32]

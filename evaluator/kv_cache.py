@@ -30,18 +30,16 @@ class CacheSizes:
     """What one model stores under one job; fields may be arrays with one number for each model.
 
     A layer keeps `per_head` elements for each of `heads` KV heads, divided over tensor ranks, and
-    `whole` elements on every rank. Of `layers` layers `cached` keep tokens, `windowed` of them the
-    last `window` tokens only. `states` layers keep `elements` numbers for each sequence instead.
+    `whole` elements on every rank. Of `layers` layers `windowed` keep the last `window` tokens
+    only. Layers that keep a state have `elements` numbers of it for each sequence.
     """
 
     heads: Number
     per_head: Number
     whole: Number
     layers: Number
-    cached: Number
     windowed: Number
     window: Number
-    states: Number
     elements: Number
 
 
@@ -55,10 +53,8 @@ def cache_sizes(shape: ModelShape, job: ServingJob) -> CacheSizes:
         per_head=per_head,
         whole=whole,
         layers=shape.layers,
-        cached=shape.layers if shape.cached_layers is None else shape.cached_layers,
         windowed=windowed.layers if windowed else 0,
         window=windowed.tokens + chunk if windowed else 0,
-        states=shape.recurrence.layers if shape.recurrence else 0,
         elements=shape.recurrence.elements if shape.recurrence else 0,
     )
 
@@ -88,10 +84,10 @@ def layer_token_bytes(sizes: CacheSizes, job: ServingJob, plan: Plan) -> Number:
 
 
 def layers_with_cache(sizes: CacheSizes, rank: RankClass) -> tuple[Number, Number]:
-    """Layers of a stage that keep every token, and layers that keep a window. Shares round up."""
-    here = -(-sizes.cached * rank.layers // sizes.layers)
-    window_here = sizes.windowed * rank.layers // sizes.layers
-    return here - window_here, window_here
+    """Layers of a stage that keep every token, and layers that keep a window: a share that is
+    rounded down, since more of the others takes more room."""
+    windowed = smaller(rank.cached, sizes.windowed * rank.layers // sizes.layers)
+    return rank.cached - windowed, windowed
 
 
 def bytes_per_token(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> float:
@@ -117,8 +113,7 @@ def one_sequence(
 
 def state_bytes(sizes: CacheSizes, plan: Plan, rank: RankClass) -> Number:
     """What linear and state-space layers keep of one sequence on one GPU, however long it is."""
-    here = -(-sizes.states * rank.layers // sizes.layers)
-    return here * -(-sizes.elements // plan.tp) * STATE_BYTES
+    return rank.recurrent * -(-sizes.elements // plan.tp) * STATE_BYTES
 
 
 def whole_blocks(tokens: Number) -> Number:
@@ -126,7 +121,8 @@ def whole_blocks(tokens: Number) -> Number:
 
 
 def sequences_per_replica(job: ServingJob, plan: Plan) -> Number:
-    return -(-job.concurrency // plan.replicas)
+    """Copies of the attention share the requests, be they engines of their own or ranks of one."""
+    return -(-job.concurrency // (plan.replicas * plan.dp))
 
 
 def cache_bytes(sizes: CacheSizes, job: ServingJob, plan: Plan, rank: RankClass) -> Range:

@@ -13,7 +13,12 @@ class Layout:
     """Degrees of a plan on `nodes` machines. Tensor ranks are neighbours, then context, data.
 
     virtual   stages that each pipeline rank holds in turn
+    shard     ranks that share one copy of the parameters, context ranks among them
     experts   ranks that share one set of experts
+    within    ranks that share one expert; None takes the tensor ranks
+
+    A serving engine with `data` above 1 reads different requests on each of these ranks and shares
+    its experts among them.
     """
 
     tensor: int = 1
@@ -22,6 +27,7 @@ class Layout:
     shard: int = 1
     context: int = 1
     experts: int = 1
+    within: int | None = None
     virtual: int | None = None
     replicas: int = 1
     nodes: int = 1
@@ -33,7 +39,17 @@ class Layout:
     @property
     def engine_gpus(self) -> int:
         """GPUs of one copy of a serving engine."""
-        return self.tensor * self.stages
+        return self.tensor * self.stages * self.data * self.context
+
+    @property
+    def engine_machines(self) -> int:
+        """Machines over which one copy of a serving engine lies."""
+        return max(1, self.nodes // self.replicas)
+
+    @property
+    def expert_inner(self) -> int:
+        """How far the ranks that share a set of experts lie apart."""
+        return self.tensor if self.within is None else self.within
 
 
 def layout_of(plan: Plan) -> Layout:
@@ -42,6 +58,10 @@ def layout_of(plan: Plan) -> Layout:
         stages=plan.pp,
         data=plan.dp,
         shard=plan.shard,
+        context=plan.cp,
+        experts=plan.ep,
+        within=plan.etp if plan.ep > 1 else None,
+        virtual=plan.virtual if plan.pp > 1 else None,
         replicas=plan.replicas,
         nodes=plan.nodes,
     )

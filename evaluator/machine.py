@@ -54,7 +54,8 @@ class Machine:
     """One machine as offered. `specs` are all cards that its label may mean, worst one binding.
 
     Bytes are integers, link speeds bytes/s in one direction. `nodes` is how many machines one
-    rental holds; `gpu_count` counts the GPUs of a single node.
+    rental holds; `gpu_count` counts the GPUs of a single node. Of lanes and watts the lowest of all
+    GPUs counts, `open_ports` are those that can be reached from outside.
     """
 
     gpu_model: Fact[str] = UNKNOWN
@@ -74,6 +75,12 @@ class Machine:
     local_storage_bytes: Fact[int] = UNKNOWN
     persistent_storage: Fact[bool] = UNKNOWN
     pcie_generation: Fact[int] = UNKNOWN
+    pcie_lanes: Fact[int] = UNKNOWN
+    shm_bytes: Fact[int] = UNKNOWN
+    power_limit_watts: Fact[int] = UNKNOWN
+    virtual: Fact[bool] = UNKNOWN
+    open_ports: Fact[int] = UNKNOWN
+    download_bytes_per_s: Fact[int] = UNKNOWN
     driver_version: Fact[str] = UNKNOWN
     cuda_version: Fact[str] = UNKNOWN
     nccl_version: Fact[str] = UNKNOWN

@@ -16,18 +16,24 @@ from evaluator.budgets import (
     RankBudget,
 )
 from evaluator.changes import options
-from evaluator.engines import Share
 from evaluator.findings import Code, Finding, finding
 from evaluator.formats import WeightFormat, weight_format
-from evaluator.jobs import Workload
+from evaluator.gpus import specs
+from evaluator.jobs import ServingJob, Workload
 from evaluator.kv_cache import BLOCK_TOKENS, bytes_per_token, sequence_bytes
 from evaluator.parameters import total_params
 from evaluator.partition import RankClass, rank_classes
 from evaluator.plans import Plan
 from evaluator.ranges import exact
-from evaluator.serving import engine_of, serving_components
+from evaluator.serving import (
+    activation_peak,
+    engine_of,
+    outside_of,
+    serving_components,
+    utilization_of,
+)
 from evaluator.training import training_components
-from evaluator.units import gib
+from evaluator.units import GIB, gib
 
 __all__ = [
     "Change",
@@ -54,30 +60,20 @@ def budget(workload: Workload, plan: Plan) -> MemoryBudget:
     form = weight_format(workload.weights_format)
     unknown = _unknown(workload, form)
     if unknown or form is None:
-        return MemoryBudget((), _utilization(workload), unknown)
+        return MemoryBudget((), utilization_of(workload), unknown)
     classes = rank_classes(workload.model, plan)
     ranks = tuple(_rank_budget(workload, form, plan, rank) for rank in classes)
-    return MemoryBudget(ranks, _utilization(workload), _width(ranks), _outside(workload))
+    if workload.serving and plan.tp > 1 and engine_of(workload.serving).samples_on_first:
+        ranks = (*ranks[:-1], *_tensor_ranks(workload, workload.serving, plan, ranks[-1]))
+    return MemoryBudget(ranks, utilization_of(workload), _width(ranks), outside_of(workload))
 
 
 def _unknown(workload: Workload, form: WeightFormat | None) -> tuple[Finding, ...]:
     shape = workload.model
-    wide = shape.mlp_size or shape.experts
+    wide = shape.mlp_size or shape.experts or shape.recurrent
     if form and shape.dimensioned and wide and total_params(shape) is not None:
         return ()
     return (finding(Code.ARCHITECTURE_UNKNOWN, architecture=shape.architecture or shape.name),)
-
-
-def _utilization(workload: Workload) -> float:
-    """Engines without such a fraction, and training jobs, may use all that is reported."""
-    job = workload.serving
-    if job is None or engine_of(job).share not in (Share.TOTAL, Share.STATIC):
-        return 1.0
-    return job.memory_utilization
-
-
-def _outside(workload: Workload) -> tuple[str, ...]:
-    return engine_of(workload.serving).outside if workload.serving else ()
 
 
 def _rank_budget(workload: Workload, form: WeightFormat, plan: Plan, rank: RankClass) -> RankBudget:
@@ -87,6 +83,18 @@ def _rank_budget(workload: Workload, form: WeightFormat, plan: Plan, rank: RankC
     elif workload.training:
         components = training_components(workload, workload.training, form, plan, rank)
     return RankBudget(rank.name, tuple(_pinned(workload, part) for part in components))
+
+
+def _tensor_ranks(
+    workload: Workload, job: ServingJob, plan: Plan, last: RankBudget
+) -> tuple[RankBudget, ...]:
+    """The last stage where an engine gathers the logits on rank 0 alone: that rank, and others."""
+    rank = rank_classes(workload.model, plan)[-1]
+    peak = activation_peak(workload.model, job, plan, rank, logits_share=1 / plan.tp)
+    peak = _pinned(workload, peak)
+    parts = tuple(peak if part.name == peak.name else part for part in last.components)
+    stage = "" if plan.pp == 1 else f"{last.rank}, "
+    return replace(last, rank=f"{stage}rank 0"), RankBudget(f"{stage}other ranks", parts)
 
 
 def _pinned(workload: Workload, part: Component) -> Component:
@@ -108,26 +116,24 @@ def _width(ranks: tuple[RankBudget, ...]) -> tuple[Finding, ...]:
 
 
 def fit(memory: MemoryBudget, usable_bytes: int | None) -> Fit:
-    """Whether the binding rank fits a GPU that reports `usable_bytes`. None is unknown.
+    """Whether every rank class fits a GPU that reports `usable_bytes`. None is unknown.
 
-    It fits for sure only where no rank class exceeds its limits at its high end: a last stage with
-    logits may need less than the first in the typical case, and more at the most.
+    One that exceeds a limit in the typical case decides, else the one whose high end asks for most:
+    a last stage with logits may need less than the first in the typical case, and more at the most.
     """
-    rank = memory.binding
-    if rank is None or usable_bytes is None:
-        needed = rank.bytes if rank else None
-        return Fit(FitWord.UNKNOWN, rank.rank if rank else "", needed)
-    limits = memory.limits(rank)
-    binding = max(limits, key=lambda limit: limit.needed.typical - limit.allowed(usable_bytes))
-    missing = binding.missing(usable_bytes)
-    if missing:
-        word = FitWord.DOES_NOT_FIT
-    else:
-        held = [limit for one in memory.ranks for limit in memory.limits(one)]
-        sure = all(limit.needed.high <= limit.allowed(usable_bytes) for limit in held)
+    held = [(rank, limit) for rank in memory.ranks for limit in memory.limits(rank)]
+    if not held or usable_bytes is None:
+        binding = memory.binding
+        needed = binding.bytes if binding else None
+        return Fit(FitWord.UNKNOWN, binding.rank if binding else "", needed)
+    rank, limit = max(held, key=lambda one: one[1].asks.typical)
+    word = FitWord.DOES_NOT_FIT
+    if not limit.missing(usable_bytes):
+        rank, limit = max(held, key=lambda one: one[1].asks.high)
+        sure = all(one.holds(usable_bytes) for _, one in held)
         word = FitWord.FITS if sure else FitWord.TIGHT
-    allowed = binding.allowed(usable_bytes)
-    return Fit(word, rank.rank, binding.needed, allowed, missing, binding.share)
+    allowed, missing = limit.allowed(usable_bytes), limit.missing(usable_bytes)
+    return Fit(word, rank.rank, limit.needed, allowed, missing, limit.share)
 
 
 def smallest_change(workload: Workload, plan: Plan, usable_bytes: int | None) -> tuple[Change, ...]:
@@ -170,8 +176,16 @@ def _larger_gpu(memory: MemoryBudget) -> Change:
     needed = memory.usable_for(memory.binding) if memory.binding else exact(0)
     most = max((memory.usable_for(rank).high for rank in memory.ranks), default=0)
     least, safe = ceil(gib(needed.typical)), ceil(gib(most))
-    words = f"Use GPUs that report at least {least} GiB ({safe} GiB to be safe)."
-    return Change("usable_gib", str(least), words)
+    words = f"Use GPUs that report at least {least} GiB ({safe} GiB to be safe)"
+    return Change("usable_gib", str(least), f"{words}{_cards(least * GIB)}.")
+
+
+def _cards(needed_bytes: int) -> str:
+    """The smallest published card of each vendor that reports so much, as words."""
+    enough = [one for one in specs() if (one.usable_bytes or 0) >= needed_bytes]
+    ranked = sorted(enough, key=lambda one: (one.usable_bytes or 0, one.id), reverse=True)
+    smallest = {one.vendor: one.name for one in ranked}
+    return f", such as {' or '.join(sorted(smallest.values()))}" if smallest else ""
 
 
 def max_concurrent_sequences(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
@@ -188,7 +202,7 @@ def cache_tokens(workload: Workload, plan: Plan, usable_bytes: int) -> int | Non
     Window layers are counted as if every sequence were shorter than its window. None and 0 as in
     `max_concurrent_sequences`.
     """
-    return _fill(workload, replace(plan, replicas=1), usable_bytes, _tokens)
+    return _fill(workload, replace(plan, replicas=1, dp=1), usable_bytes, _tokens)
 
 
 def longest_start(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
@@ -197,23 +211,23 @@ def longest_start(workload: Workload, plan: Plan, usable_bytes: int) -> int | No
     SGLang and llama.cpp limit or refuse requests instead; for them it is the longest request that
     one empty cache serves. None and 0 as in `max_concurrent_sequences`.
     """
-    return _fill(workload, replace(plan, replicas=1), usable_bytes, _longest)
+    return _fill(workload, replace(plan, replicas=1, dp=1), usable_bytes, _longest)
 
 
 Filling = Callable[[float, Workload, Plan, RankClass], int]
 
 
 def _fill(workload: Workload, plan: Plan, usable_bytes: int, filling: Filling) -> int | None:
-    """What fills the room for the cache on the tightest rank class, over all replicas."""
+    """What fills the room for the cache on the tightest rank class, over all copies of it."""
     memory = budget(workload, plan)
     if workload.serving is None or not memory.ranks:
         return None
-    classes = rank_classes(workload.model, plan)
+    classes = rank_classes(workload.model, plan)  # other tensor ranks follow, with more room
     most = [
         filling(cache_room(memory, ranked, usable_bytes), workload, plan, rank)
-        for ranked, rank in zip(memory.ranks, classes, strict=True)
+        for ranked, rank in zip(memory.ranks, classes, strict=False)
     ]
-    return max(0, min(most)) * plan.replicas
+    return max(0, min(most)) * plan.replicas * plan.dp
 
 
 def cache_room(memory: MemoryBudget, rank: RankBudget, usable_bytes: int) -> float:

@@ -5,43 +5,43 @@ Every figure is a range. Words of a verdict follow the end that is worse for the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from evaluator.affordable import BudgetVerdict, Use, hours_bought, use_of, within
+from evaluator.bills import Bill, Job, Price, bill_of, spent_on
+from evaluator.estimates import Estimate
 from evaluator.jobs import ServingJob, TrainingJob, Workload
 from evaluator.machine import Machine
 from evaluator.plans import Plan
-from evaluator.prices import TimeUnit
 from evaluator.ranges import Range
 from evaluator.spending import (
     MILLION,
     Cost,
     DeadlineVerdict,
     InTime,
-    cost_of,
     cost_per_million,
     goodput,
     hours_for,
     meets,
     wall_hours,
 )
+from evaluator.states import trainable_params
 from evaluator.timing import ServingTimes, times_of
+from evaluator.weights import stored_bytes
 
-BILLED_HOURS = {
-    TimeUnit.SECOND: Decimal(1) / 3600,
-    TimeUnit.HOUR: Decimal(1),
-    TimeUnit.DAY: Decimal(24),
-}
-"""Hours of one billing unit. A rate by the second is paid by the second."""
+__all__ = ["Outlook", "Price", "outlook_of", "words_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """`rate` in tokens/s of all GPUs: trained ones, or output at the wanted concurrency.
 
-    `ttft` and `tpot` in seconds are of a serving plan, `hours` and `cost` of a job with a known
-    end, `per_million` is the price of 10^6 tokens while busy. `conditional` is True where a link
-    that is not known decides: then the ranges are spans.
+    `ttft` and `tpot` in seconds are of a serving plan. `hours` lead from the start of the rental to
+    the end of a job that has one, `cost` is all of its bill. `per_million` is the price of 10^6
+    tokens while busy, `per_million_used` at the share of time that `use` names. `bought_hours` is
+    how long a budget keeps a server. `conditional` is True where a link that is not known decides:
+    then the ranges are spans.
     """
 
     rate: Range
@@ -50,7 +50,12 @@ class Outlook:
     hours: Range | None = None
     cost: Cost | None = None
     per_million: Cost | None = None
+    per_million_used: Cost | None = None
+    use: Use | None = None
+    bill: Bill | None = None
     deadline: DeadlineVerdict | None = None
+    budget: BudgetVerdict | None = None
+    bought_hours: Decimal | None = None
     missed: tuple[str, ...] = ()
     dominating: str = ""
     widest: str = ""
@@ -60,13 +65,10 @@ class Outlook:
     def late(self) -> bool:
         return self.deadline is not None and self.deadline.word is InTime.NO
 
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """All rentals for one hour, and the unit by which they are billed."""
-
-    per_hour: Decimal
-    unit: TimeUnit = TimeUnit.HOUR
+    @property
+    def keeps_promises(self) -> bool:
+        """Whether the deadline and every target hold even at the slow end."""
+        return not self.missed and (self.deadline is None or self.deadline.word is InTime.YES)
 
 
 def outlook_of(
@@ -77,28 +79,59 @@ def outlook_of(
     if times is None:
         return None
     if isinstance(times, ServingTimes):
-        return _served(workload.serving or ServingJob(), times, price)
-    hours = _hours(workload.training, plan, times.value)
-    limit = workload.training.deadline_hours if workload.training else None
+        rate, seen = times.rate.value, _served(workload, times)
+    else:
+        rate, seen = times.value, _trained(times)
+    job = _job(workload, plan, machine, rate)
+    bill = bill_of(job, price) if price else None
+    use = use_of(workload, rate)
+    return replace(
+        _ending(seen, job, bill),
+        per_million=_per_million(rate, price),
+        use=use,
+        per_million_used=_per_million(use.served(rate), price),
+        bill=bill,
+        budget=_budget(workload, bill),
+        bought_hours=_bought(workload, bill, price),
+    )
+
+
+def _job(workload: Workload, plan: Plan, machine: Machine, rate: Range) -> Job:
+    return Job(
+        workload=workload,
+        machine=machine,
+        work=_work(workload.training, plan, rate),
+        weights_bytes=stored_bytes(workload),
+        trained=trainable_params(workload),
+        machines=plan.nodes,
+    )
+
+
+def _ending(seen: Outlook, job: Job, bill: Bill | None) -> Outlook:
+    """With hours, cost and deadline, where the job has an end."""
+    if job.work is None:
+        return seen
+    hours = bill.hours if bill else spent_on(job).rented
+    limit = job.workload.training.deadline_hours if job.workload.training else None
+    deadline = meets(limit, hours) if limit is not None else None
+    return replace(seen, hours=hours, cost=bill.total if bill else None, deadline=deadline)
+
+
+def _trained(times: Estimate) -> Outlook:
     return Outlook(
         rate=times.value,
-        hours=hours,
-        cost=_cost(hours, price),
-        per_million=_per_million(times.value, price),
-        deadline=meets(limit, hours) if hours and limit is not None else None,
         dominating=times.dominating,
         widest=times.widest,
         conditional=times.conditional,
     )
 
 
-def _served(job: ServingJob, times: ServingTimes, price: Price | None) -> Outlook:
+def _served(workload: Workload, times: ServingTimes) -> Outlook:
     return Outlook(
         rate=times.rate.value,
         ttft=times.ttft.value,
         tpot=times.tpot.value,
-        per_million=_per_million(times.rate.value, price),
-        missed=missed_targets(job, times),
+        missed=missed_targets(workload.serving or ServingJob(), times),
         dominating=times.rate.dominating,
         widest=times.rate.widest,
         conditional=times.rate.conditional,
@@ -106,30 +139,37 @@ def _served(job: ServingJob, times: ServingTimes, price: Price | None) -> Outloo
 
 
 def missed_targets(job: ServingJob, times: ServingTimes) -> tuple[str, ...]:
-    """Targets that the typical value misses, in words."""
+    """Targets that the slow end misses, in words."""
     found = []
     for name, limit, value in (
         ("time to the first token", job.ttft_ms, times.ttft.value),
         ("time per token", job.tpot_ms, times.tpot.value),
     ):
-        if limit is not None and value.typical * 1000 > limit:
-            found.append(f"{name}: {value.typical * 1000:,.0f} ms instead of {limit:g} ms")
+        if limit is not None and value.high * 1000 > limit:
+            found.append(f"{name}: up to {value.high * 1000:,.0f} ms instead of {limit:g} ms")
     wanted, rate = job.tokens_per_s, times.rate.value
-    if wanted is not None and rate.typical < wanted:
-        found.append(f"rate: {rate.typical:,.0f} tokens/s instead of {wanted:,.0f}")
+    if wanted is not None and rate.low < wanted:
+        found.append(f"rate: {rate.low:,.0f} tokens/s or more instead of {wanted:,.0f}")
     return tuple(found)
 
 
-def _hours(job: TrainingJob | None, plan: Plan, rate: Range) -> Range | None:
+def _work(job: TrainingJob | None, plan: Plan, rate: Range) -> Range | None:
     if job is None or job.tokens_to_train is None:
         return None
     return wall_hours(hours_for(job.tokens_to_train, rate), goodput(plan.nodes))
 
 
-def _cost(hours: Range | None, price: Price | None) -> Cost | None:
-    if hours is None or price is None or price.unit not in BILLED_HOURS:
+def _budget(workload: Workload, bill: Bill | None) -> BudgetVerdict | None:
+    """Of a job with an end. A server spends a budget hour by hour."""
+    budget = workload.budget_amount
+    return within(budget, bill) if budget is not None and bill and bill.ends else None
+
+
+def _bought(workload: Workload, bill: Bill | None, price: Price | None) -> Decimal | None:
+    budget = workload.budget_amount
+    if budget is None or bill is None or price is None or bill.ends:
         return None
-    return cost_of(hours, price.per_hour, BILLED_HOURS[price.unit])
+    return hours_bought(budget, bill, price.per_hour)
 
 
 def _per_million(rate: Range, price: Price | None) -> Cost | None:
@@ -153,7 +193,9 @@ def words_of(outlook: Outlook, currency: str) -> str:
         low, high = outlook.per_million.low, outlook.per_million.high
         parts.append(f"{low:,.2f}–{high:,.2f} {currency} per {MILLION:,} tokens")
     if outlook.deadline:
-        parts.append(_deadline_words(outlook.deadline))
+        parts.append(deadline_words(outlook.deadline))
+    if outlook.budget:
+        parts.append(outlook.budget.word)
     return ", ".join(parts)
 
 
@@ -161,7 +203,8 @@ def _span(values: Range, factor: float, form: str) -> str:
     return f"{values.low * factor:{form}}–{values.high * factor:{form}}"
 
 
-def _deadline_words(found: DeadlineVerdict) -> str:
+def deadline_words(found: DeadlineVerdict) -> str:
+    """Whether the deadline holds, and by how many hours."""
     if found.word is InTime.YES:
         return f"in time with {found.slack_hours:,.0f} hours to spare"
     return f"{found.word} (up to {-found.slack_hours:,.0f} hours after the deadline)"

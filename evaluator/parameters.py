@@ -6,11 +6,23 @@ definitions; latent attention after DeepSeek-V2 (arXiv 2405.04434, section 2.1).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import lru_cache
 
-from evaluator.shapes import Attention, Experts, Latent, ModelShape, QkNorm
+from evaluator.shapes import (
+    Attention,
+    DeltaNet,
+    Experts,
+    Feed,
+    Latent,
+    Layer,
+    Mixer,
+    ModelShape,
+    QkNorm,
+    StateSpace,
+)
 
 
 class Split(StrEnum):
@@ -32,11 +44,16 @@ class Module(StrEnum):
     EMBEDDING = "embed_tokens"
     HEAD = "lm_head"
     ATTENTION = "self_attn"
+    MIXER = "mixer"
     MLP = "mlp"
     EXPERT = "experts"
     ROUTER = "gate"
     NORM = "norm"
     OTHER = "other"
+
+
+QUANTISED = (Module.ATTENTION, Module.MIXER, Module.MLP, Module.EXPERT)
+"""Where formats of few bits apply; embedding, head, norms and routers keep theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +74,27 @@ class Part:
         return self.params * self.active_share
 
 
-def is_expert_layer(shape: ModelShape, index: int) -> bool:
-    return shape.experts is not None and index not in shape.experts.dense_layers
+@lru_cache(maxsize=4096)
+def layer_parts(shape: ModelShape, layer: Layer) -> tuple[Part, ...]:
+    """The parts of one layer of a kind, and its norms: one where it only mixes or only feeds."""
+    norms, halves = shape.norms, (layer.mixer is not Mixer.NONE, layer.feed is not Feed.NONE)
+    count = norms.per_layer if all(halves) else 1
+    norm = Part(Module.NORM, count * shape.hidden * (1 + norms.bias), Split.NONE)
+    return (*_mixing(shape, layer.mixer), *_feeding(shape, layer.feed), norm)
 
 
-@cache
-def layer_parts(shape: ModelShape, routed: bool) -> tuple[Part, ...]:
-    """The parts of one layer; `routed` layers hold experts instead of a dense MLP."""
-    norms = shape.norms
-    norm = Part(Module.NORM, norms.per_layer * shape.hidden * (1 + norms.bias), Split.NONE)
-    mixing = _experts(shape, shape.experts) if routed and shape.experts else _dense(shape)
-    return (*_attention(shape), *mixing, norm)
+def _mixing(shape: ModelShape, mixer: Mixer) -> tuple[Part, ...]:
+    if mixer is Mixer.ATTENTION:
+        return _attention(shape)
+    if mixer is Mixer.RECURRENT and shape.recurrent:
+        return _recurrent(shape.hidden, shape.recurrent)
+    return ()
+
+
+def _feeding(shape: ModelShape, feed: Feed) -> tuple[Part, ...]:
+    if feed is Feed.ROUTED and shape.experts:
+        return _experts(shape, shape.experts)
+    return _dense(shape) if feed is Feed.DENSE else ()
 
 
 def embedding(shape: ModelShape) -> tuple[Part, ...]:
@@ -105,7 +132,7 @@ def others(shape: ModelShape) -> int:
     return max(0, shape.given_params - computed)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def computed_params(shape: ModelShape) -> int | None:
     """The count that follows from the shape. None where the formulas do not cover it."""
     if not shape.computable:
@@ -119,6 +146,20 @@ def total_params(shape: ModelShape) -> int | None:
     return shape.given_params if computed is None else computed + others(shape)
 
 
+@lru_cache(maxsize=4096)
+def expert_params(shape: ModelShape) -> int:
+    """Parameters of all routed experts. 0 for a dense model or one of unknown parts."""
+    if not shape.computable:
+        return 0
+    parts = _all_parts(shape)
+    return sum(part.params * times for part, times in parts if part.module is Module.EXPERT)
+
+
+def routed_layers(shape: ModelShape) -> int:
+    """Layers that hold experts."""
+    return sum(kind.feed is Feed.ROUTED for kind in shape.layer_kinds)
+
+
 def active_params(shape: ModelShape) -> int | None:
     """Parameters that one token passes through. The embedding counts, as in published figures."""
     if not shape.computable:
@@ -128,10 +169,11 @@ def active_params(shape: ModelShape) -> int | None:
 
 def _all_parts(shape: ModelShape) -> list[tuple[Part, int]]:
     """Every part with the number of times it occurs."""
-    routed = sum(is_expert_layer(shape, index) for index in range(shape.layers))
-    kinds = ((True, routed), (False, shape.layers - routed))
+    kinds = Counter(shape.layer_kinds)
     ends = [(part, 1) for part in (*embedding(shape), *head(shape))]
-    return ends + [(part, times) for kind, times in kinds for part in layer_parts(shape, kind)]
+    return ends + [
+        (part, times) for kind, times in kinds.items() for part in layer_parts(shape, kind)
+    ]
 
 
 def _attention(shape: ModelShape) -> tuple[Part, ...]:
@@ -143,9 +185,9 @@ def _attention(shape: ModelShape) -> tuple[Part, ...]:
 def _grouped_attention(shape: ModelShape, attention: Attention) -> tuple[Part, ...]:
     queries, keys = attention.heads * attention.head_dim, attention.kv_heads * attention.head_dim
     hidden, bias = shape.hidden, int(attention.qkv_bias)
-    sinks = attention.heads * attention.sinks
+    sinks, wide = attention.heads * attention.sinks, 2 + attention.output_gate
     return (
-        Part(Module.ATTENTION, hidden * queries * 2 + bias * queries + sinks),
+        Part(Module.ATTENTION, hidden * queries * wide + bias * queries + sinks),
         Part(Module.ATTENTION, 2 * keys * (hidden + bias), Split.KV_HEADS),
         Part(Module.ATTENTION, hidden * attention.output_bias, Split.NONE),
         Part(Module.NORM, _qk_norm(attention, queries, keys), Split.NONE),
@@ -182,8 +224,9 @@ def _dense(shape: ModelShape) -> tuple[Part, ...]:
 
 def _experts(shape: ModelShape, experts: Experts) -> tuple[Part, ...]:
     matrices, hidden = 3 if shape.gated else 2, shape.hidden
-    bias = (matrices - 1) * experts.size + hidden if experts.bias else 0
-    each = matrices * experts.size * hidden + bias
+    width = experts.latent or hidden
+    bias = (matrices - 1) * experts.size + width if experts.bias else 0
+    each = matrices * experts.size * width + bias
     router = experts.count * (hidden + experts.router_bias) + hidden * experts.shared_gate
     return (
         Part(
@@ -194,5 +237,52 @@ def _experts(shape: ModelShape, experts: Experts) -> tuple[Part, ...]:
             padded_axis=experts.size,
         ),
         Part(Module.MLP, matrices * experts.shared_size * hidden),
+        Part(Module.MLP, 2 * hidden * experts.latent, Split.NONE),
         Part(Module.ROUTER, router, Split.NONE),
+    )
+
+
+def _recurrent(hidden: int, mixer: DeltaNet | StateSpace) -> tuple[Part, ...]:
+    """Projections may be quantised; convolutions, decays and norms stay as they are."""
+    if isinstance(mixer, DeltaNet):
+        return _delta_net(hidden, mixer)
+    return _mamba(hidden, mixer) if mixer.rank else _mamba_2(hidden, mixer)
+
+
+def _delta_net(hidden: int, mixer: DeltaNet) -> tuple[Part, ...]:
+    """Projections to queries, keys, values and gate, and back; two numbers a head; a convolution
+    without bias, a decay and its bias for each head, a norm of one head."""
+    each_head = 2 * mixer.value_heads * (hidden + 1)
+    return (
+        Part(Module.MIXER, hidden * (mixer.mixed + 2 * mixer.values)),
+        Part(Module.OTHER, each_head + mixer.mixed * mixer.kernel),
+        Part(Module.NORM, mixer.value_dim, Split.NONE),
+    )
+
+
+def _mamba(hidden: int, mixer: StateSpace) -> tuple[Part, ...]:
+    """Two projections in and one out, the selection of time step and two inputs, a matrix of
+    decays and one more number a channel (arXiv 2312.00752, section 3)."""
+    inner, state, rank = mixer.inner, mixer.state, mixer.rank
+    bias = mixer.bias * (2 * inner + hidden)
+    selection = inner * (rank + 2 * state) + rank * inner
+    single = inner * (mixer.kernel + mixer.kernel_bias + state + 2)
+    return (
+        Part(Module.MIXER, 3 * hidden * inner + selection),
+        Part(Module.OTHER, single + bias),
+        Part(Module.NORM, mixer.inner_norms * (rank + 2 * state), Split.NONE),
+    )
+
+
+def _mamba_2(hidden: int, mixer: StateSpace) -> tuple[Part, ...]:
+    """One projection in and one out, a convolution, three numbers a head and a norm (arXiv
+    2405.21060, section 7). Ranks divide heads; a single group is on every one."""
+    inner, heads, shared = mixer.inner, mixer.heads, mixer.shared
+    bias = mixer.bias * (2 * inner + shared + heads + hidden)
+    single = (inner + shared) * (mixer.kernel + mixer.kernel_bias) + 3 * heads + inner
+    whole = Split.NONE if mixer.groups == 1 else Split.TENSOR
+    return (
+        Part(Module.MIXER, hidden * (3 * inner + heads)),
+        Part(Module.MIXER, hidden * shared, whole),
+        Part(Module.OTHER, single + bias),
     )

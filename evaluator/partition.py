@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache, reduce
 
+from evaluator.module_names import named_share, names_of_layers
 from evaluator.parameters import (
+    QUANTISED,
     Module,
     Part,
     Split,
     embedding,
     further_prediction,
     head,
-    is_expert_layer,
     layer_parts,
 )
 from evaluator.plans import Plan
-from evaluator.ranges import Number, choose, larger
-from evaluator.shapes import ModelShape
+from evaluator.ranges import Number, choose, larger, smaller
+from evaluator.shapes import Layer, Mixer, ModelShape
 
 
 @dataclass(frozen=True, slots=True)
 class RankClass:
-    """GPUs that hold the same: pipeline stage `stage` with layers `first` to `first + layers`."""
+    """GPUs that hold the same: pipeline stage `stage` with layers `first` to `first + layers`.
+
+    `cached` of the layers keep tokens, `recurrent` of them a state of one size. All but the name
+    may be arrays.
+    """
 
     name: str
-    stage: int
-    first: int
-    layers: int
-    has_embedding: bool
-    has_head: bool
+    stage: Number
+    first: Number
+    layers: Number
+    has_embedding: Number
+    has_head: Number
+    cached: Number = 0
+    recurrent: Number = 0
 
 
 def rank_classes(shape: ModelShape, plan: Plan) -> tuple[RankClass, ...]:
@@ -50,104 +56,87 @@ def stages_of(shape: ModelShape, plan: Plan) -> tuple[RankClass, ...]:
     return tuple(_stage(shape, plan, index) for index in range(plan.pp))
 
 
+def layers_of(total: Number, pp: Number, stage: Number) -> tuple[Number, Number]:
+    """First layer and number of layers of a stage: what does not divide evenly goes to the first
+    stages, one each."""
+    each, left = total // pp, total % pp
+    return stage * each + smaller(stage, left), each + (stage < left)
+
+
 def _stage(shape: ModelShape, plan: Plan, index: int) -> RankClass:
-    """Layers that do not divide evenly go to the first stages, one each."""
-    each, left = divmod(shape.layers, plan.pp)
+    start, count = layers_of(shape.layers, plan.pp, index)
     first, last = index == 0, index == plan.pp - 1
     name = "every rank" if plan.pp == 1 else "middle stages"
     if plan.pp > 1 and (first or last):
         name = "first stage" if first else "last stage"
-    return RankClass(
-        name=name,
-        stage=index,
-        first=index * each + min(index, left),
-        layers=each + (index < left),
-        has_embedding=first,
-        has_head=last,
+    cached, recurrent = _memory_of(shape, start, count)
+    return RankClass(name, index, start, count, first, last, cached, recurrent)
+
+
+def _memory_of(shape: ModelShape, start: int, count: int) -> tuple[int, int]:
+    """Layers of a stage that keep tokens, and that keep a state. Where only totals are known the
+    shares round up."""
+    if shape.kinds:
+        held = Counter(kind.mixer for kind in shape.layer_kinds[start : start + count])
+        return held[Mixer.ATTENTION], held[Mixer.RECURRENT]
+    cached = shape.layers if shape.cached_layers is None else shape.cached_layers
+    states = shape.recurrence.layers if shape.recurrence else 0
+    return share_of_layers(cached, count, shape.layers), share_of_layers(
+        states, count, shape.layers
     )
+
+
+def share_of_layers(some: Number, count: Number, layers: Number) -> Number:
+    return -(-some * count // layers)
 
 
 def _weight(shape: ModelShape, rank: RankClass) -> int:
     if not shape.computable:
-        return rank.layers
-    groups = layer_groups(shape, rank)
-    return sum(part.params * one.count for one in groups for part in layer_parts(shape, one.routed))
+        return int(rank.layers)
+    return sum(layer_weight(shape, one.kind) * one.count for one in layer_groups(shape, rank))
+
+
+def layer_weight(shape: ModelShape, kind: Layer) -> int:
+    """Parameters of one layer of a kind."""
+    return sum(part.params for part in layer_parts(shape, kind))
 
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
     """`count` layers that hold the same; `kept` are their modules that stay in 16 bits."""
 
-    routed: bool
+    kind: Layer
     count: int
     kept: frozenset[str] = frozenset()
 
-    def kept_share(self, part: Part, gated: bool) -> float:
-        """The share of a part that stays in 16 bits: all of it, or some of its projections."""
-        if part.module.value in self.kept or EVERY in self.kept:
-            return 1.0
-        if part.module is Module.ATTENTION:
-            return len(self.kept & PROJECTIONS[part.split]) / 2
-        if part.module is Module.MLP:
-            return min(1.0, len(self.kept & MLP_PROJECTIONS) / (3 if gated else 2))
-        return 0.0
-
-
-MLP_PROJECTIONS = frozenset({"gate_proj", "up_proj", "down_proj"})
-PROJECTIONS = {split: frozenset[str]() for split in Split} | {
-    Split.TENSOR: frozenset({"q_proj", "o_proj"}),
-    Split.KV_HEADS: frozenset({"k_proj", "v_proj"}),
-}
-"""Projections by the part that they are in: queries and output have one size, keys and values
-another."""
-
-
-EVERY = "*"
-"""In a list of modules to keep: every layer, or every module of a layer."""
+    @property
+    def place(self) -> str:
+        return f"layers {' '.join(self.kind)} {','.join(sorted(self.kept))}"
 
 
 @lru_cache(maxsize=4096)
 def layer_groups(shape: ModelShape, rank: RankClass) -> tuple[LayerGroup, ...]:
-    """The layers of a stage, those alike together: a budget needs two or three groups, not 100."""
-    kept = _kept_by_layer(shape.kept_16bit)
-    everywhere = kept.get(EVERY, frozenset())
-    further = [shape.layers - 1] * shape.predict_layers if rank.has_head else []
-    groups = Counter(
-        (is_expert_layer(shape, index), everywhere | kept.get(str(index), frozenset()))
-        for index in (*range(rank.first, rank.first + rank.layers), *further)
-    )
-    return tuple(LayerGroup(routed, count, names) for (routed, names), count in groups.items())
+    """The layers of a stage, those alike together: a budget needs two or three groups, not 100.
 
-
-@lru_cache(maxsize=256)
-def _kept_by_layer(names: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
-    """Modules that a quantised checkpoint leaves in 16 bits, by layer. Read once: a pasted list
-    may hold thousands of names."""
-    found: dict[str, set[str]] = {}
-    for name in names:
-        layer, module = _named_module(name)
-        if module in KNOWN_MODULES:
-            found.setdefault(layer, set()).add(module)
-    return {layer: frozenset(modules) for layer, modules in found.items()}
-
-
-NAMED = frozenset(module.value for module in Module).union(MLP_PROJECTIONS, *PROJECTIONS.values())
-KNOWN_MODULES = frozenset({EVERY, *NAMED})
-
-
-def _named_module(name: str) -> tuple[str, str]:
-    """ "self_attn", "model.layers.0" and "model.layers.*.mlp" name modules, layers and both.
-
-    Of a pattern ("re:.*self_attn.*") the last known word counts, in every layer.
+    Layers that predict further are alike to the last one.
     """
-    if name.startswith("re:"):
-        found = [word for word in re.findall(r"\w+", name) if word in NAMED]
-        return EVERY, found[-1] if found else ""
-    words = name.split(".")
-    if "layers" not in words:
-        return EVERY, words[-1]
-    layer, *rest = words[words.index("layers") + 1 :] or [EVERY]
-    return layer, rest[-1] if rest else EVERY
+    groups, of_layer = groups_of(shape)
+    further = [of_layer[-1]] * shape.predict_layers if rank.has_head else []
+    held = Counter([*of_layer[rank.first : rank.first + rank.layers], *further])
+    return tuple(replace(groups[index], count=count) for index, count in sorted(held.items()))
+
+
+@lru_cache(maxsize=1024)
+def groups_of(shape: ModelShape) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
+    """Groups of a whole model, and the index of the group of each layer."""
+    alike = list(
+        zip(shape.layer_kinds, names_of_layers(shape.kept_16bit, shape.layers), strict=True)
+    )
+    found = {key: index for index, key in enumerate(dict.fromkeys(alike))}
+    of_layer = tuple(found[key] for key in alike)
+    counts = Counter(of_layer)
+    groups = (LayerGroup(kind, counts[index], names) for (kind, names), index in found.items())
+    return tuple(groups), of_layer
 
 
 class Rule(StrEnum):
@@ -157,9 +146,6 @@ class Rule(StrEnum):
     """None: embedding, head, norms, router, and what a checkpoint leaves in 16 bits."""
     MATRIX = "matrix"
     EXPERT = "expert"
-
-
-QUANTISED = (Module.ATTENTION, Module.MLP, Module.EXPERT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,78 +167,94 @@ class Piece:
     axis: Number
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, Split, Rule]:
         """Pieces are summed in this order, so that a padded list gives the same sum."""
         return (self.place, self.split, self.rule)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What one GPU of a rank class holds, before its share is taken. `rank` may hold arrays."""
+    """What one GPU of a rank class holds, before its share is taken. `rank` may hold arrays.
+
+    `kinds` are the kinds of its layers and how many there are of each, in the order of their names.
+    """
 
     rank: RankClass
     pieces: tuple[Piece, ...]
-    dense_layers: Number
-    routed_layers: Number
+    kinds: tuple[tuple[Layer, Number], ...]
 
 
 @lru_cache(maxsize=4096)
 def stage_of(shape: ModelShape, rank: RankClass) -> Stage:
     groups = layer_groups(shape, rank)
+    times = ends_of(shape.tied, shape.predict_layers, rank.has_embedding, rank.has_head)
+    times |= {group.place: group.count for group in groups}
+    held = (replace(piece, count=times.get(piece.place, 0)) for piece in pieces_of(shape))
+    return Stage(rank, tuple(piece for piece in held if piece.count), kinds_of(groups))
+
+
+def kinds_of(groups: Iterable[LayerGroup]) -> tuple[tuple[Layer, int], ...]:
+    counts: dict[Layer, int] = {}
+    for group in groups:
+        counts[group.kind] = counts.get(group.kind, 0) + group.count
+    return tuple(sorted(counts.items()))
+
+
+def ends_of(tied: Number, further: Number, first: Number, last: Number) -> dict[str, Number]:
+    """How often a rank holds each end of a model: a tied head, and layers that predict further,
+    need a copy of the embedding on the last stage."""
+    copied = last * (1 - first) * larger(tied, smaller(further, 1))
+    return {FIRST: 1 * first, LAST: 1 * last, FURTHER: 1 * last, COPY: copied}
+
+
+FIRST, LAST, FURTHER, COPY = "end first", "end last", "end further", "end copy"
+
+Placed = tuple[str, Part, bool]
+"""A part, where it is, and whether the checkpoint keeps it in 16 bits."""
+
+
+@lru_cache(maxsize=1024)
+def pieces_of(shape: ModelShape) -> tuple[Piece, ...]:
+    """Every piece of a model once: its ends, and one layer of each group."""
+    groups, _ = groups_of(shape)
     parts = [part for group in groups for part in _of_group(shape, group)]
-    return Stage(
-        rank,
-        _joined(shape, [*_of_ends(shape, rank), *parts]),
-        sum(group.count for group in groups if not group.routed),
-        sum(group.count for group in groups if group.routed),
-    )
-
-
-Placed = tuple[str, Part, int, bool]
-"""A part, where it is, how often, and whether the checkpoint keeps it in 16 bits."""
+    return _joined(shape, [*_of_ends(shape), *parts])
 
 
 def _of_group(shape: ModelShape, group: LayerGroup) -> Iterator[Placed]:
-    kind = "routed" if group.routed else "dense"
-    place = f"layers {kind} {','.join(sorted(group.kept))}"
-    for part in layer_parts(shape, group.routed):
-        share = group.kept_share(part, shape.gated)
-        kept = round(part.params * share)
+    place = group.place
+    for part in layer_parts(shape, group.kind):
+        kept = round(part.params * named_share(part, group.kept, gated=shape.gated))
         if kept:
-            yield place, replace(part, params=kept), group.count, True
+            yield place, replace(part, params=kept), True
         if kept < part.params:
-            yield place, replace(part, params=part.params - kept), group.count, False
+            yield place, replace(part, params=part.params - kept), False
 
 
-def _of_ends(shape: ModelShape, rank: RankClass) -> Iterator[Placed]:
-    """A tied head, and layers that predict further, need a copy of the embedding on the last
-    stage."""
-    first, last = int(rank.has_embedding), int(rank.has_head)
-    copied = int((shape.tied or shape.predict_layers > 0) and last and not first)
-    yield from (("end first", part, first, False) for part in embedding(shape))
-    yield from (("end last", part, last, False) for part in head(shape))
-    yield from (("end further", part, last, False) for part in further_prediction(shape))
-    yield "end copy", embedding(shape)[0], copied, False
+def _of_ends(shape: ModelShape) -> Iterator[Placed]:
+    yield from ((FIRST, part, False) for part in embedding(shape))
+    yield from ((LAST, part, False) for part in head(shape))
+    yield from ((FURTHER, part, False) for part in further_prediction(shape))
+    yield COPY, embedding(shape)[0], False
 
 
 def _joined(shape: ModelShape, placed: Iterable[Placed]) -> tuple[Piece, ...]:
     """Parts that are alike make one piece: a layer has three to five instead of ten."""
-    sums: dict[tuple[str, Split, Rule], Piece] = {}
-    experts = shape.experts
-    for place, part, count, kept in placed:
-        quantised = part.module in QUANTISED and not kept
-        matrix = Rule.EXPERT if part.module is Module.EXPERT else Rule.MATRIX
-        key = (place, part.split, matrix if quantised else Rule.KEPT)
-        held = sums.get(key)
-        sums[key] = Piece(
-            *key,
-            params=part.params + (held.params if held else 0),
-            count=count,
-            kv_heads=shape.attention.kv_heads,
-            experts=experts.count if experts else 1,
-            axis=max(part.padded_axis, held.axis if held else 0, 1),
-        )
-    return tuple(sorted(sums.values(), key=lambda piece: piece.key))
+    sums: dict[tuple[str, Split, Rule], tuple[int, int]] = {}
+    for place, part, kept in placed:
+        key = (place, part.split, _rule(part, kept))
+        params, axis = sums.get(key, (0, 1))
+        sums[key] = (params + part.params, max(axis, part.padded_axis))
+    heads, experts = shape.attention.kv_heads, shape.experts.count if shape.experts else 1
+    return tuple(
+        Piece(*key, params, 1, heads, experts, axis) for key, (params, axis) in sorted(sums.items())
+    )
+
+
+def _rule(part: Part, kept: bool) -> Rule:
+    if kept or part.module not in QUANTISED:
+        return Rule.KEPT
+    return Rule.EXPERT if part.module is Module.EXPERT else Rule.MATRIX
 
 
 def local_params(piece: Piece, plan: Plan) -> Number:

@@ -34,6 +34,20 @@ def engine_of(job: ServingJob) -> Engine:
     return engine(job.engine, job.engine_version)
 
 
+def utilization_of(workload: Workload) -> float:
+    """The share of the reported memory that may be used. Engines without such a fraction, and
+    training jobs, may use all of it."""
+    job = workload.serving
+    if job is None or engine_of(job).share not in (Share.TOTAL, Share.STATIC):
+        return 1.0
+    return job.memory_utilization
+
+
+def outside_of(workload: Workload) -> tuple[str, ...]:
+    """Components that need room on the card, but not inside that share."""
+    return engine_of(workload.serving).outside if workload.serving else ()
+
+
 def serving_components(
     workload: Workload, job: ServingJob, form: WeightFormat, plan: Plan, rank: RankClass
 ) -> tuple[Component, ...]:
@@ -50,7 +64,7 @@ def serving_components(
     return (
         weights_component(model, workload.weights_format, form, plan, rank),
         cache,
-        _activation_peak(model, job, plan, rank),
+        activation_peak(model, job, plan, rank),
         _engine_overhead(runs, plan),
         _cuda_graphs(runs),
         *(part for part in optional if part),
@@ -117,9 +131,15 @@ def _draft_model(job: ServingJob, plan: Plan) -> Component | None:
     )
 
 
-def peak_bytes(sizes: Sizes, job: ServingJob, plan: Plan, rank: RankClass) -> Range:
-    """The larger of one prefill step and the sampler, which only the last stage runs."""
-    sampler = choose_range(rank.has_head, _sampler(sizes, job, plan), exact(0.0))
+def peak_bytes(
+    sizes: Sizes, job: ServingJob, plan: Plan, rank: RankClass, logits_share: float = 1.0
+) -> Range:
+    """The larger of one prefill step and the sampler, which only the last stage runs.
+
+    `logits_share` is below 1 on ranks that hold their part of the vocabulary alone.
+    """
+    logits = _sampler(sizes, job, plan).scaled(logits_share)
+    sampler = choose_range(rank.has_head, logits, exact(0.0))
     return largest(sampler, _prefill(sizes, job, plan)).times(PEAK_SPREAD)
 
 
@@ -142,10 +162,12 @@ def _step_tokens(job: ServingJob) -> Range:
     return exact(stated) if stated else engine_of(job).step_tokens
 
 
-def _activation_peak(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass) -> Component:
+def activation_peak(
+    shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass, logits_share: float = 1.0
+) -> Component:
     return Component(
         name="activations",
-        bytes=peak_bytes(sizes_of(shape), job, plan, rank),
+        bytes=peak_bytes(sizes_of(shape), job, plan, rank, logits_share),
         formula="max(6 x step tokens x (inner / tp + hidden), sampler x sequences x vocabulary)",
         inputs=(
             ("step tokens", f"{_step_tokens(job).typical:,.0f}"),

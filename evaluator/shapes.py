@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import cycle, islice
+from typing import NamedTuple
 
 
 class QkNorm(StrEnum):
@@ -27,19 +29,26 @@ class Latent:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
+    """`output_gate` is a projection as wide as the queries that scales what the heads give."""
+
     heads: int
     kv_heads: int
     head_dim: int
     latent: Latent | None = None
     qkv_bias: bool = False
     output_bias: bool = False
+    output_gate: bool = False
     qk_norm: QkNorm = QkNorm.NONE
     sinks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """Each token goes to `active` of `count` experts, except in `dense_layers` (indices)."""
+    """Each token goes to `active` of `count` experts, except in `dense_layers` (indices).
+
+    `latent` is the width of what experts take and give where it is not the model's own: one
+    projection leads there and one back.
+    """
 
     count: int
     active: int
@@ -49,6 +58,7 @@ class Experts:
     shared_gate: bool = False
     router_bias: bool = False
     bias: bool = False
+    latent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,96 @@ class Recurrence:
 
 
 @dataclass(frozen=True, slots=True)
+class DeltaNet:
+    """Gated delta net (arXiv 2412.06464): heads of keys and of values, their sizes, convolution."""
+
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    kernel: int
+
+    @property
+    def values(self) -> int:
+        return self.value_heads * self.value_dim
+
+    @property
+    def mixed(self) -> int:
+        """Channels of queries, keys and values, which pass the convolution."""
+        return 2 * self.key_heads * self.key_dim + self.values
+
+    @property
+    def elements(self) -> int:
+        """A matrix for each value head, and the tail of the convolution."""
+        return self.values * self.key_dim + (self.kernel - 1) * self.mixed
+
+    @property
+    def kept(self) -> int:
+        """Numbers that a token leaves for the backward pass: projections and gate, the
+        convolution's output, heads before and after their norm."""
+        return 2 * self.mixed + 3 * self.values
+
+
+@dataclass(frozen=True, slots=True)
+class StateSpace:
+    """Mamba (arXiv 2312.00752) where `rank` is above 0, else Mamba 2 (arXiv 2405.21060).
+
+    `inner` channels pass a convolution and keep `state` numbers each. Mamba 2 has `heads` of them,
+    and `groups` that share their inputs; Mamba projects its time steps through `rank` numbers.
+    `bias` is that of the projections, `inner_norms` are norms of what a token selects (Jamba).
+    """
+
+    inner: int
+    state: int
+    kernel: int
+    groups: int = 0
+    heads: int = 0
+    rank: int = 0
+    bias: bool = False
+    kernel_bias: bool = True
+    inner_norms: bool = False
+
+    @property
+    def shared(self) -> int:
+        """Channels of the two inputs that the heads of a group share."""
+        return 2 * self.groups * self.state
+
+    @property
+    def elements(self) -> int:
+        return self.inner * self.state + (self.kernel - 1) * (self.inner + self.shared)
+
+    @property
+    def kept(self) -> int:
+        """Numbers that a token leaves for the backward pass: projections, the convolution's
+        output, what is selected, the scan's output and its product with the gate."""
+        selected = self.inner + self.rank + 2 * self.state if self.rank else self.heads
+        return 2 * (self.inner + self.shared) + 3 * self.inner + selected
+
+
+class Mixer(StrEnum):
+    """How a layer mixes tokens."""
+
+    ATTENTION = "attention"
+    RECURRENT = "recurrent"
+    NONE = "none"
+
+
+class Feed(StrEnum):
+    """What a layer does to each token alone."""
+
+    DENSE = "dense"
+    ROUTED = "routed"
+    NONE = "none"
+
+
+class Layer(NamedTuple):
+    """The kind of one layer."""
+
+    mixer: Mixer = Mixer.ATTENTION
+    feed: Feed = Feed.DENSE
+
+
+@dataclass(frozen=True, slots=True)
 class ModelShape:
     """A decoder model.
 
@@ -85,6 +185,8 @@ class ModelShape:
     formulas do not cover: then only `given_params` counts, and without it the size is unknown.
     `dimensioned` is False where layers, width or heads are missing, so that neither cache nor
     activations follow. `cached_layers` is how many layers keep a growing cache; None is all.
+    `kinds` lists every layer of a model whose layers differ in more than their experts, `recurrent`
+    the sizes of those that keep a state; empty, every layer has attention and an MLP or experts.
     `kept_16bit` are names of modules that a quantised checkpoint leaves in 16 bits, and
     `checkpoint_format` is how the checkpoint is quantised in the config's own words ("" is not),
     `checkpoint_group` how many weights share a scale, -1 for a whole column.
@@ -107,6 +209,8 @@ class ModelShape:
     experts: Experts | None = None
     window: Window | None = None
     recurrence: Recurrence | None = None
+    kinds: tuple[Layer, ...] = ()
+    recurrent: DeltaNet | StateSpace | None = None
     architecture: str = ""
     computable: bool = True
     dimensioned: bool = True
@@ -117,3 +221,16 @@ class ModelShape:
     checkpoint_group: int | None = None
     predict_layers: int = 0
     source: str = ""
+
+    @property
+    def layer_kinds(self) -> tuple[Layer, ...]:
+        """The kind of every layer; a list that is too short is repeated."""
+        if self.kinds:
+            return tuple(islice(cycle(self.kinds), self.layers))
+        if self.experts is None:
+            return (DENSE,) * self.layers
+        dense = frozenset(self.experts.dense_layers)
+        return tuple(DENSE if index in dense else ROUTED for index in range(self.layers))
+
+
+DENSE, ROUTED = Layer(Mixer.ATTENTION, Feed.DENSE), Layer(Mixer.ATTENTION, Feed.ROUTED)

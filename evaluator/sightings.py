@@ -149,10 +149,14 @@ def _from_each(held: Sequence[Reading], grade: Grade) -> Iterator[Seen]:
     labels = [read_label(name) for one in held for name in one.gpu_names or ()]
     sizes = next((one.vram_mib for one in held if one.vram_mib), ())
     slots = [p.generation_max for one in held for p in one.pcie or () if p.generation_max]
+    lanes = [p.width_now for one in held for p in one.pcie or () if p.width_now]
+    limits = next((one.power_limit_w for one in held if one.power_limit_w), ())
     values = {
         "form_factor": _only(label.form_factor for label in labels),
         "usable_bytes_per_gpu": min(sizes) * MIB if sizes else None,
         "pcie_generation": min(slots, default=None),
+        "pcie_lanes": min(lanes, default=None),
+        "power_limit_watts": round(min(limits)) if limits else None,
         "driver_version": next((one.driver for one in held if one.driver), None),
         "cuda_version": next((one.cuda for one in held if one.cuda), None),
         "nccl_version": next((one.nccl_version for one in held if one.nccl_version), None),

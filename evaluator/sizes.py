@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from evaluator.parameters import others
 from evaluator.ranges import Number
-from evaluator.shapes import ModelShape
+from evaluator.shapes import Feed, ModelShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +15,9 @@ class Sizes:
     """Each field is a number of one model, or an array with one number for each model.
 
     `dense` and `routed` are the inner sizes that a token passes in a layer without and with
-    experts, all of its experts together; `widest` is the larger of those that occur. `beyond` are
-    parameters beside the text model.
+    experts, all of its experts together; `recurrent` are the numbers that a layer with a state
+    computes of it. `widest` is the largest inner size that occurs. `plain` is True for blocks of
+    GPT, `gated` for an MLP of three matrices. `beyond` are parameters beside the text model.
     """
 
     hidden: Number
@@ -25,16 +26,17 @@ class Sizes:
     kv_heads: Number
     head_dim: Number
     gated: Number
+    plain: Number
     dense: Number
     routed: Number
+    recurrent: Number
     widest: Number
     beyond: Number
 
 
 @lru_cache(maxsize=1024)
 def sizes_of(shape: ModelShape) -> Sizes:
-    attention, routed = shape.attention, mlp_width(shape, routed=True)
-    dense_occurs = shape.experts is None or bool(shape.experts.dense_layers)
+    attention, recurrent = shape.attention, shape.recurrent.kept if shape.recurrent else 0
     return Sizes(
         hidden=shape.hidden,
         vocab=shape.vocab,
@@ -42,16 +44,26 @@ def sizes_of(shape: ModelShape) -> Sizes:
         kv_heads=attention.kv_heads,
         head_dim=attention.head_dim,
         gated=shape.gated,
+        plain=not (shape.gated or shape.kinds),
         dense=shape.mlp_size,
-        routed=routed,
-        widest=max(routed, shape.mlp_size) if dense_occurs else routed,
+        routed=mlp_width(shape, Feed.ROUTED),
+        recurrent=recurrent,
+        widest=max(recurrent // MLP_NUMBERS, *(mlp_width(shape, feed) for feed in _feeds(shape))),
         beyond=others(shape),
     )
 
 
-def mlp_width(shape: ModelShape, routed: bool) -> int:
+MLP_NUMBERS = 3
+"""Numbers that a gated MLP computes of a token for each unit of its inner size."""
+
+
+def _feeds(shape: ModelShape) -> set[Feed]:
+    return {kind.feed for kind in set(shape.layer_kinds)} | {Feed.NONE}
+
+
+def mlp_width(shape: ModelShape, feed: Feed) -> int:
     """Inner size that one token passes in a layer: all of its experts together."""
     experts = shape.experts
-    if experts is None or not routed:
-        return shape.mlp_size
-    return experts.active * experts.size + experts.shared_size
+    if feed is Feed.ROUTED and experts:
+        return experts.active * experts.size + experts.shared_size
+    return 0 if feed is Feed.NONE else shape.mlp_size

@@ -38,7 +38,9 @@ def wall_hours(work: Range, share: Range, setup_hours: float = 0.0) -> Range:
     )
 
 
-def billed_hours(hours: float, unit_hours: Decimal, least_hours: Decimal = Decimal(0)) -> Decimal:
+def billed_hours(
+    hours: float | Decimal, unit_hours: Decimal, least_hours: Decimal = Decimal(0)
+) -> Decimal:
     """Hours that are paid: whole billing units, at least the minimum term."""
     units = (Decimal(str(hours)) / unit_hours).to_integral_value(ROUND_CEILING)
     return max(units * unit_hours, least_hours)
@@ -116,6 +118,12 @@ class Reclaimed:
     def interval_s(self) -> float:
         """Young's checkpoint interval; valid where it is far below `between_s`."""
         return sqrt(2 * self.saving_s * self.between_s)
+
+    @property
+    def interval_for_availability_s(self) -> float:
+        """The interval that keeps the longest share of useful time (arXiv 2410.18124)."""
+        saving, whole = self.saving_s, self.between_s + self.restart_s
+        return saving + sqrt(2 * whole * saving + saving**2)
 
     @property
     def overhead(self) -> float:

@@ -11,7 +11,6 @@ from evaluator.jobs import Offload, Precision, TrainingJob, Workload
 from evaluator.parameters import others, total_params
 from evaluator.partition import (
     RankClass,
-    Stage,
     largest_layer,
     params_of,
     params_on,
@@ -70,14 +69,20 @@ def on_device(job: TrainingJob) -> Precision:
 
 
 def states_bytes(
-    stage: Stage, beyond: Number, job: TrainingJob, precision: Precision, plan: Plan
+    local: tuple[Number, Number],
+    rank: RankClass,
+    beyond: Number,
+    job: TrainingJob,
+    precision: Precision,
+    plan: Plan,
 ) -> Number:
     """Parameters, gradients and optimizer of a trained model on one GPU, at `precision`.
 
-    Experts are shared by other ranks than the rest, where the plan divides them.
+    `local` are the parameters of experts and all others. Experts are shared by other ranks than
+    the rest, where the plan divides them.
     """
-    experts, dense = params_of(stage, plan)
-    dense = dense + choose(stage.rank.has_embedding, beyond / plan.tp, 0.0)
+    experts, dense = local
+    dense = dense + choose(rank.has_embedding, beyond / plan.tp, 0.0)
     each = sharded_bytes_per_param(precision, job.zero_stage, plan.shard)
     of_expert = sharded_bytes_per_param(precision, job.zero_stage, plan.expert_shard)
     return dense * each + experts * of_expert
@@ -92,8 +97,8 @@ def _states_on(
 ) -> float:
     """The same for a rank class; of a model whose parts are unknown an even share."""
     if shape.computable:
-        size = states_bytes(stage_of(shape, rank), others(shape), job, precision, plan)
-        return float(size)
+        local = params_of(stage_of(shape, rank), plan)
+        return float(states_bytes(local, rank, others(shape), job, precision, plan))
     each = sharded_bytes_per_param(precision, job.zero_stage, plan.shard)
     return float(local_count(shape, plan, rank) * each)
 
@@ -210,26 +215,67 @@ def buckets_component(
     )
 
 
+COPIES = Range(1, 2, 9)
+"""Buckets that DeepSpeed holds: one to reduce from, two where that overlaps with the backward pass,
+and by its documentation 4.5 times the two for reducing and gathering."""
+USUAL_BUCKET, DEFAULT_BUCKET = 2 * 10**8, 5 * 10**8
+"""Elements: what published configurations ask for, and what counts where they ask for nothing."""
+
+
+def shard_buckets_bytes(job: TrainingJob, plan: Plan) -> Range:
+    """Buckets through which ZeRO 1 and 2 reduce gradients and gather parameters, in 16 bits.
+
+    Where nothing is said of them, a framework may need none: Megatron reduces its gradients where
+    they lie.
+    """
+    stated = job.bucket_elements
+    usual = Range(0, COPIES.typical * USUAL_BUCKET, COPIES.high * DEFAULT_BUCKET)
+    elements = usual if stated is None else COPIES.scaled(stated)
+    held = (plan.shard > 1) & (job.zero_stage < 3)
+    return choose_range(held, elements.scaled(GATHERED_BYTES), exact(0))
+
+
+def shard_buckets_component(job: TrainingJob, plan: Plan) -> Component | None:
+    size = shard_buckets_bytes(job, plan)
+    if not size.high:
+        return None
+    stated = "not stated" if job.bucket_elements is None else f"{job.bucket_elements:,}"
+    return Component(
+        name="shard_buckets",
+        bytes=size,
+        formula="elements of a bucket x 2 bytes x 2 buckets; one without overlap, at most 9",
+        inputs=(("reduce_bucket_size", stated), ("ZeRO stage", str(job.zero_stage))),
+        source="DeepSpeed, stage_1_and_2.py: one or two buffers of reduce_bucket_size; "
+        "its documentation: 4.5 x both buckets. Megatron and FSDP need none",
+    )
+
+
 def gathered_bytes(
-    stage: Stage, table: Number, job: TrainingJob, form: WeightFormat, plan: Plan
+    layer: Number,
+    rank: RankClass,
+    table: Number,
+    job: TrainingJob,
+    form: WeightFormat,
+    plan: Plan,
 ) -> Range:
     """Layers that are whole for a moment: gathered by full sharding, or unpacked from 4 bits.
 
-    `table` are the parameters of the embedding, the largest unit of some models. Without sharding
-    nothing is prefetched, but a second layer may not yet be freed.
+    `layer` are the parameters of the largest one on a GPU, `table` those of the embedding, the
+    largest unit of some models. Without sharding nothing is prefetched, but a second layer may not
+    yet be freed.
     """
     sharded = _shards(job, plan)
-    layer = largest_layer(stage, plan) * GATHERED_BYTES
-    holds = (stage.rank.has_embedding | stage.rank.has_head) & sharded
+    layer = layer * GATHERED_BYTES
+    holds = (rank.has_embedding | rank.has_head) & sharded
     whole = choose(holds, table * GATHERED_BYTES // plan.tp, 0)
     alone = Range(layer, layer, larger(2 * layer, 2 * whole))
     size = choose_range(sharded, alone, Range(layer, 2 * layer, 4 * layer))
     return choose_range(_gathers(job, form, plan), size, exact(0))
 
 
-def prefetched_bytes(stage: Stage, job: TrainingJob, plan: Plan) -> Range:
+def prefetched_bytes(layer: Number, job: TrainingJob, plan: Plan) -> Range:
     """The next layer, gathered while the current one computes; at most with its gradients."""
-    layer = largest_layer(stage, plan) * GATHERED_BYTES
+    layer = layer * GATHERED_BYTES
     return choose_range(_shards(job, plan), Range(0 * layer, layer, 2 * layer), exact(0))
 
 
@@ -250,12 +296,13 @@ def gathered_components(
     model = workload.model
     if not model.computable or not _gathers(job, form, plan):
         return ()
-    stage, table = stage_of(model, rank), model.vocab * model.hidden
-    layer = largest_layer(stage, plan) * GATHERED_BYTES
-    inputs = (("bytes of the largest layer", f"{layer:,}"), ("shard ranks", str(plan.shard)))
+    table = model.vocab * model.hidden
+    layer = largest_layer(stage_of(model, rank), plan)
+    words = f"{layer * GATHERED_BYTES:,}"
+    inputs = (("bytes of the largest layer", words), ("shard ranks", str(plan.shard)))
     at_hand = Component(
         name="gathered_layers",
-        bytes=gathered_bytes(stage, table, job, form, plan),
+        bytes=gathered_bytes(layer, rank, table, job, form, plan),
         formula="current layer in 16 bits; at most with its gradients, or the embedding with its",
         inputs=inputs,
         source="ZeRO-3 and FSDP hold the current layer whole, ZeRO, arXiv 1910.02054, section 5",
@@ -264,7 +311,7 @@ def gathered_components(
         return (at_hand,)
     ahead = Component(
         name="prefetched_layers",
-        bytes=prefetched_bytes(stage, job, plan),
+        bytes=prefetched_bytes(layer, job, plan),
         formula="the next layer in 16 bits; none without prefetch, at most with its gradients",
         inputs=inputs,
         source="FSDP backward_prefetch and forward_prefetch; DeepSpeed stage3_prefetch_bucket_size",

@@ -92,7 +92,8 @@ def serving_times(workload: Workload, layout: Layout, rental: Rental) -> Serving
     engine = engine_on(workload, layout, rental, rental.worlds[0])
     if engine is None:
         return None
-    users = engine.job.concurrency / layout.replicas
+    copies = layout.replicas * layout.data
+    users = engine.job.concurrency / copies
     worlds = [
         estimates(Interactive(replace(engine, links=links), users), FIGURES)
         for links in rental.worlds
@@ -101,8 +102,8 @@ def serving_times(workload: Workload, layout: Layout, rental: Rental) -> Serving
     return ServingTimes(
         ttft=found["ttft"],
         tpot=found["tpot"],
-        rate=_times(found["rate"], layout.replicas),
-        slots=room_range(engine).scaled(layout.replicas),
+        rate=_times(found["rate"], copies),
+        slots=room_range(engine).scaled(copies),
     )
 
 
@@ -112,7 +113,8 @@ def offline_rate(workload: Workload, layout: Layout, rental: Rental) -> Estimate
     if engine is None:
         return None
     models = (Offline(replace(engine, links=links)) for links in rental.worlds)
-    return _times(_span([estimate(model, RATE_UNIT) for model in models]), layout.replicas)
+    span = _span([estimate(model, RATE_UNIT) for model in models])
+    return _times(span, layout.replicas * layout.data)
 
 
 def _times(one: Estimate, copies: int) -> Estimate:
@@ -129,7 +131,7 @@ def engine_on(
         return None
     if layout.engine_gpus > 1 and not rental.linked:
         return None
-    plan = Plan(tp=layout.tensor, pp=layout.stages)
+    plan = _engine_plan(layout)
     room = cache_room(workload, plan, usable)
     if room is None or room.typical <= 0:
         return None
@@ -148,6 +150,14 @@ def engine_on(
         links=links,
         cache_room=room,
     )
+
+
+def _engine_plan(layout: Layout) -> Plan:
+    """One copy of an engine as the memory formulas take it."""
+    ranks = layout.tensor * layout.data
+    within = layout.within or max(1, ranks // layout.experts)
+    parts = {"ep": layout.experts, "etp": within} if layout.experts > 1 else {}
+    return Plan(tp=layout.tensor, pp=layout.stages, dp=layout.data, **parts)
 
 
 @lru_cache(maxsize=4096)

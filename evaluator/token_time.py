@@ -14,7 +14,9 @@ from evaluator.devices import Device
 from evaluator.engine_load import MOST_SEQUENCES, EngineModel
 from evaluator.estimates import Result, Setting
 from evaluator.jobs import ServingJob
+from evaluator.layouts import group_of
 from evaluator.link_costs import NVLINKS, Group, seconds
+from evaluator.placement import pace
 from evaluator.ranges import Range
 from evaluator.units import KIB
 
@@ -23,16 +25,28 @@ KERNEL_BYTES = 64 * KIB
 """Engines' own kernels take the same few microseconds on NVLink up to here."""
 
 
-def prefill_seconds(model: EngineModel, setting: Setting) -> dict[str, float]:
-    """One prompt through every stage; attention is causal."""
+def prefill_seconds(
+    model: EngineModel, setting: Setting, *, packed: bool = False
+) -> dict[str, float]:
+    """One prompt through every stage; attention is causal. `packed` prompts that wait in a queue
+    are read several at once, and share the latency of their exchange.
+    """
     tokens, work = model.job.input_tokens, model.load.prefill
     name, peak = model.device.rate(model.weights_format)
     speed = setting.take("prefill efficiency", _share(model.device, "prefill", name))
     split = model.layout.tensor * speed
     computed = work.matrices * tokens / (peak * split)
     scored = work.attention * tokens / (model.device.half_flops * split)
-    exchange = _exchange(model, setting, tokens)
-    return {"prefill": computed + scored, "prefill exchange": exchange}
+    together = max(tokens, PACKED_TOKENS) if packed else tokens
+    exchange = sum(exchanges(model, setting, together).values()) * tokens / together
+    hidden = 0.0
+    if exchange:
+        hidden = setting.take("overlap of prefill traffic", figure("serving.prefill_overlap"))
+    return {"prefill": computed + scored, "prefill exchange": exchange * (1 - hidden)}
+
+
+PACKED_TOKENS = 8192
+"""Tokens of prompts that engines read in one step where enough of them wait (their default)."""
 
 
 def _share(device: Device, family: str, name: str) -> Range:
@@ -44,7 +58,8 @@ def _share(device: Device, family: str, name: str) -> Range:
 
 
 def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict[str, float]:
-    """One token for every running sequence. Each stage handles its share of the sequences.
+    """One token for every running sequence of a data-parallel rank. Each stage handles its share
+    of the sequences, and the busiest sets the pace as far as all of them are filled.
 
     Matrix products take the longer of reading the weights and multiplying, or a little more where
     both are alike; attention, which reads the cache, comes after them.
@@ -53,8 +68,9 @@ def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict
     running = max(1.0, sequences / stages)
     reading = setting.take("memory efficiency", _memory_share(model))
     rate = model.device.memory_bytes_per_s * reading
-    weights = model.weights_read(running) / rate
-    arithmetic = _decode_arithmetic(model, setting, running)
+    filled = _filled(stages, sequences)
+    weights = model.weights_read(running) / rate * (1 + filled * (model.load.weight_pace - 1))
+    arithmetic = _decode_arithmetic(model, setting, running) * (1 + filled * (model.load.pace - 1))
     sharp = setting.take("how far reading and arithmetic overlap", figure("serving.overlap"))
     name = "reading weights" if weights >= arithmetic else "decode arithmetic"
     host = setting.take("host time", figure("serving.host"))
@@ -62,9 +78,15 @@ def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict
     return {
         name: (weights**sharp + arithmetic**sharp) ** (1 / sharp) * stages,
         "reading the cache": running * model.load.cache_bytes / rate * stages,
-        "exchange": _exchange(model, setting, running),
+        **exchanges(model, setting, running),
         "host": host * (1 + HOST_PER_STAGE * (stages - 1)) + each * sequences,
     }
+
+
+def _filled(stages: int, sequences: float) -> float:
+    """How far other requests fill the stages: a single one meets them all in turn and waits for
+    none."""
+    return min(1.0, max(0.0, sequences - 1) / (stages - 1)) if stages > 1 else 0.0
 
 
 HOST_PER_STAGE = 0.25
@@ -84,19 +106,66 @@ def _decode_arithmetic(model: EngineModel, setting: Setting, running: float) -> 
     return model.load.decode.matrices * running / (peak * speed * split)
 
 
-def _exchange(model: EngineModel, setting: Setting, tokens: float) -> float:
-    """Two all-reduces in every layer, and one hop between stages."""
-    layout, size = model.layout, tokens * model.hidden * ACTIVATION_BYTES
+def exchanges(model: EngineModel, setting: Setting, tokens: float) -> dict[str, float]:
+    """Seconds of what a step of so many tokens per rank moves, by kind; only kinds that occur."""
+    size = tokens * model.hidden * ACTIVATION_BYTES
+    found = {
+        "exchange": _all_reduces(model, setting, size),
+        "expert exchange": _experts(model, setting, size),
+        "hops": _hops(model, setting, size),
+    }
+    return {name: spent for name, spent in found.items() if spent > 0}
+
+
+def all_reduce_calls(model: EngineModel) -> int:
+    """Two in every layer; one where experts are reached by dispatch and combine instead."""
+    if model.layout.tensor == 1:
+        return 0
+    spread = model.load.routed_layers if model.layout.data > 1 else 0
+    return 2 * model.layers - spread
+
+
+def _all_reduces(model: EngineModel, setting: Setting, size: float) -> float:
+    calls = all_reduce_calls(model)
+    group = Group(model.layout.tensor, 1, model.links.wire)
+    return calls * setting.take("link", _engine_all_reduce(group, size)) if calls else 0.0
+
+
+def expert_bytes(model: EngineModel, size: float) -> float:
+    """Buffer of one dispatch on one GPU: each token goes to its experts, the tensor ranks of a
+    group share the tokens."""
+    reached = min(model.load.experts_per_token, model.layout.experts)
+    return size * reached / model.layout.tensor
+
+
+def _experts(model: EngineModel, setting: Setting, size: float) -> float:
+    """Dispatch and combine in every routed layer. The rank with the busiest experts is waited
+    for."""
+    layout = model.layout
+    if layout.data == 1 or layout.experts == 1 or not model.load.routed_layers:
+        return 0.0
+    group = group_of(layout, model.links, layout.experts, layout.expert_inner)
+    one = seconds(Operation.ALL_TO_ALL, group, expert_bytes(model, size))
+    name = "network between machines" if group.nodes > 1 else "link"
+    uneven = setting.take("busiest experts", figure("serving.busiest_experts"))
+    return 2 * model.load.routed_layers * uneven * setting.take(name, one)
+
+
+def _hops(model: EngineModel, setting: Setting, size: float) -> float:
+    """From stage to stage, and the sampled token back to the first."""
+    layout, links = model.layout, model.links
+    if layout.stages == 1:
+        return 0.0
+    crossing = layout.engine_machines if layout.engine_machines > 1 and links.fabric else 0
     spent = 0.0
-    if layout.tensor > 1:
-        group = Group(layout.tensor, 1, model.links.wire)
-        calls = 2 * model.layers
-        spent += calls * setting.take("link", _engine_all_reduce(group, size))
-    if layout.stages > 1:
-        nodes = 2 if layout.nodes > 1 and model.links.fabric else 1
-        group = Group(2, nodes, model.links.wire, model.links.fabric)
-        hop = seconds(Operation.SEND, group, size / layout.tensor)
-        spent += layout.stages * setting.take("link", hop)
+    for hops, group in (
+        (layout.stages - crossing, Group(2, 1, links.wire)),
+        (crossing, Group(2, 2, None, links.fabric)),
+    ):
+        if hops > 0:
+            name = "network between machines" if group.nodes > 1 else "link"
+            hop = seconds(Operation.SEND, group, size / layout.tensor)
+            spent += hops * setting.take(name, hop)
     return spent
 
 
@@ -143,7 +212,7 @@ class Offline:
         model, job = self.model, self.model.job
         output = max(1, job.output_tokens)
         running = max(1.0, room_for(model, setting))
-        prefill = prefill_seconds(model, setting)
+        prefill = prefill_seconds(model, setting, packed=True)
         spent = {name: value * _prefill_share(model) for name, value in prefill.items()}
         decode = decode_terms(model, setting, running)
         for name, value in decode.items():
@@ -154,8 +223,8 @@ class Offline:
 
 
 def _prefill_share(model: EngineModel) -> float:
-    """Stages work on different prompts at once."""
-    return 1 / model.layout.stages
+    """Stages work on different prompts at once, at the pace of the one with most layers."""
+    return pace(model.layers, model.layout.stages) / model.layout.stages
 
 
 @dataclass(frozen=True, slots=True)

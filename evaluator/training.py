@@ -9,7 +9,12 @@ from evaluator.jobs import TrainingJob, Workload
 from evaluator.partition import RankClass
 from evaluator.plans import Plan
 from evaluator.ranges import Range, total
-from evaluator.states import buckets_component, gathered_components, states_component
+from evaluator.states import (
+    buckets_component,
+    gathered_components,
+    shard_buckets_component,
+    states_component,
+)
 from evaluator.units import GIB
 
 RESERVE = Range(1.0 * GIB, 2.5 * GIB, 5.0 * GIB)
@@ -20,11 +25,11 @@ def training_components(
     workload: Workload, job: TrainingJob, form: WeightFormat, plan: Plan, rank: RankClass
 ) -> tuple[Component, ...]:
     """States, gathered layers or buckets, activations, logits on the last stage, overhead."""
-    buckets = buckets_component(workload, job, plan, rank)
+    buckets = (buckets_component(workload, job, plan, rank), shard_buckets_component(job, plan))
     parts = [
         states_component(workload, job, form, plan, rank),
         *gathered_components(workload, job, form, plan, rank),
-        *([buckets] if buckets else []),
+        *(part for part in buckets if part),
         activations_component(workload.model, job, plan, rank),
         *([logits_component(workload.model, job, plan)] if rank.has_head else []),
     ]

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from evaluator.budgets import Component
-from evaluator.formats import WeightFormat
-from evaluator.parameters import others
-from evaluator.partition import Piece, RankClass, Rule, Stage, local_params, stage_of
+from evaluator.formats import WeightFormat, weight_format
+from evaluator.jobs import Workload
+from evaluator.parameters import others, total_params
+from evaluator.partition import (
+    Piece,
+    RankClass,
+    Rule,
+    Stage,
+    local_params,
+    rank_classes,
+    stage_of,
+)
 from evaluator.plans import Plan
 from evaluator.ranges import Number, Range, choose, choose_range, exact
 from evaluator.shapes import ModelShape
@@ -23,6 +32,15 @@ ON_FILE = Range(0.99, 1.0, 1.01)
 UNCOVERED_SPREAD = Range(0.97, 1.0, 1.08)
 """An architecture whose parts are not known: how much of it a format leaves in 16 bits, and how
 evenly ranks share it, are guesses."""
+
+
+def stored_bytes(workload: Workload) -> int | None:
+    """Weights of the whole model as stored. None where its size or format is not known."""
+    model, form = workload.model, weight_format(workload.weights_format)
+    if form is None or not model.dimensioned or total_params(model) is None:
+        return None
+    whole = rank_classes(model, Plan())[0]
+    return round(float(weights_on(model, form, Plan(), whole, loaded=False).typical))
 
 
 def weights_on(

@@ -7,14 +7,11 @@ from functools import cached_property
 
 from evaluator.budgets import Change, Fit, MemoryBudget
 from evaluator.collectives import Traffic, traffic
-from evaluator.formats import weight_format
 from evaluator.jobs import Workload
 from evaluator.memory import budget, fit, smallest_change
-from evaluator.parameters import total_params
-from evaluator.partition import rank_classes
 from evaluator.plans import Plan, PlanSpace, plans_of
 from evaluator.states import trainable_params
-from evaluator.weights import weights_on
+from evaluator.weights import stored_bytes
 
 
 @dataclass
@@ -71,8 +68,4 @@ class Workbook:
     @cached_property
     def weights_bytes(self) -> int | None:
         """Weights of the whole model as stored. None where its size is not known."""
-        model, form = self.workload.model, weight_format(self.workload.weights_format)
-        if form is None or not model.dimensioned or total_params(model) is None:
-            return None
-        whole = rank_classes(model, Plan())[0]
-        return round(float(weights_on(model, form, Plan(), whole, loaded=False).typical))
+        return stored_bytes(self.workload)

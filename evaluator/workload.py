@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -13,11 +14,11 @@ from typing import Any
 
 from evaluator.configs import read_model
 from evaluator.facts import Grade
-from evaluator.fields import Fields, InvalidWorkload
+from evaluator.fields import LARGEST, Fields, InvalidWorkload
 from evaluator.findings import Finding
 from evaluator.formats import weight_format_names, with_group
 from evaluator.job_fields import Defaults, read_serving, read_training
-from evaluator.jobs import Needs, Task, Workload
+from evaluator.jobs import Costs, Needs, Task, Workload
 from evaluator.models import preset
 from evaluator.shapes import ModelShape
 
@@ -37,6 +38,7 @@ COMPONENTS = (
     "gathered_layers",
     "prefetched_layers",
     "gradient_buckets",
+    "shard_buckets",
     "logits",
     "overhead",
 )
@@ -48,7 +50,7 @@ MODULE_FORMATS: Mapping[str, str] = {
     "mxfp4": "mxfp4",
     "awq": "awq-int4",
     "gptq": "gptq-int4",
-    "gptq of 8 bits": "int8",
+    "gptq of 8 bits": "gptq-int8",
     "int8": "int8",
     "int4": "int4",
     "nvfp4": "nvfp4",
@@ -83,6 +85,7 @@ def parse_workload(document: Mapping[str, Any]) -> Workload:
         budget_amount=amount,
         budget_currency=currency,
         needs=_needs(keys),
+        costs=_costs(keys),
         findings=tuple(findings),
     )
     keys.finish()
@@ -101,7 +104,7 @@ def _model(keys: Fields, defaults: Defaults) -> tuple[ModelShape, list[Finding]]
         raise keys.refuse("model", 'a Hugging Face config.json, or {"preset": "llama-3.1-8b"}')
     slug = table.text("preset")
     if slug is None:
-        shape, findings = read_model(table.document, "model")
+        shape, findings = read_model(table.document, "model", whole=True)
         if not shape.architecture and shape.computable:
             defaults.take("model.architectures", "plain decoder", UNNAMED)
         return shape, findings
@@ -112,7 +115,8 @@ def _model(keys: Fields, defaults: Defaults) -> tuple[ModelShape, list[Finding]]
 def _weights_format(keys: Fields, model: ModelShape, defaults: Defaults, *, trained: bool) -> str:
     """The stated format, else the checkpoint's own; weights that are trained have 16 bits."""
     stated = keys.choice("weights_format", weight_format_names())
-    named = MODULE_FORMATS.get(model.checkpoint_format, "")
+    mixed = model.checkpoint_format.startswith("mixed:")
+    named = model.checkpoint_format if mixed else MODULE_FORMATS.get(model.checkpoint_format, "")
     if stated is not None:
         return with_group(stated, model.checkpoint_group) if stated == named else stated
     if trained:
@@ -166,6 +170,38 @@ def _needs(keys: Fields) -> Needs:
     )
     table.finish()
     return needs
+
+
+MOST_HOURS = 10**6
+
+
+def _costs(keys: Fields) -> Costs:
+    """What the user knows of a rental. Nothing costs 0 unless it is said to."""
+    table = keys.table("costs")
+    if table is None:
+        return Costs()
+
+    def amount(key: str, high: float = MOST_HOURS) -> float | None:
+        return table.count(key, high) if table.has(key) else None
+
+    def money(key: str) -> Decimal | None:
+        return None if amount(key) is None else Decimal(str(table.raw(key)))
+
+    costs = Costs(
+        setup_hours=amount("setup_hours"),
+        verification_hours=amount("verification_hours"),
+        stopped_hours=amount("stopped_hours"),
+        storage_per_gb_month=money("storage_per_gb_month"),
+        egress_per_gb=money("egress_per_gb"),
+        egress_bytes=table.integer("egress_bytes", 0, LARGEST),
+        download_bytes_per_s=table.integer("download_bytes_per_s", 1, LARGEST),
+        billing_unit_hours=table.money("billing_unit_hours"),
+        minimum_hours=money("minimum_hours"),
+        utilisation=table.number("utilisation", high=1),
+        reclaim_hours=table.number("reclaim_hours"),
+    )
+    table.finish()
+    return costs
 
 
 @cache

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import QuerySet
 from django.utils import timezone
-from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.dateparse import parse_datetime
 
 from evaluator.connections import Topology, from_plain, merge
 from evaluator.facts import UNKNOWN, Fact, Grade, RanBy, declared, strongest
@@ -19,6 +19,7 @@ from evaluator.gpus import SIZE_TOLERANCE, GpuSpec, candidates, known_sizes_gb
 from evaluator.machine import Conflict, LinkClass, Machine, worst_usable_bytes
 from evaluator.units import GB, GIB
 from marketplace import models
+from marketplace.locks import lock_in
 from marketplace.models import Listing, RentedMachine
 from marketplace.models.evidence import COUNTING, EvidenceState
 
@@ -38,6 +39,12 @@ OTHERS = (
     "inter_node_bytes_per_s",
     "persistent_storage",
     "pcie_generation",
+    "pcie_lanes",
+    "shm_bytes",
+    "power_limit_watts",
+    "virtual",
+    "open_ports",
+    "download_bytes_per_s",
     "driver_version",
     "cuda_version",
     "nccl_version",
@@ -119,23 +126,8 @@ def is_own(rented: RentedMachine) -> bool:
 
 
 def lock_of(listing: Listing, column: str) -> Mapping[str, Any] | None:
-    """A curator's word on a column while it holds: until the end of its last day, where it has one.
-
-    What it says is {"value", "source", ...}; see marketplace.corrections.
-    """
-    lock: Mapping[str, Any] | None = listing.corrections.get(column) or None
-    if lock is None:
-        return None
-    last = day_of(lock.get("until"))
-    return None if last and timezone.now().date() > last else lock
-
-
-def day_of(text: Any) -> date | None:
-    """A day such as 2027-01-31; None for anything else."""
-    try:
-        return parse_date(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
+    """A curator's word on a column of a listing while it holds; see marketplace.corrections."""
+    return lock_in(listing.corrections, column)
 
 
 class _Held:

@@ -59,10 +59,15 @@ class SeenMachine:
         return bool(self.conflicts or self.newest.mismatch)
 
 
-def machines_seen(viewer: Viewer) -> tuple[list[SeenMachine], int]:
-    """The machines that a viewer may know of, contradictions first, and how many there are."""
+def machines_seen(
+    viewer: Viewer, rows: Iterable[Evidence] | None = None
+) -> tuple[list[SeenMachine], int]:
+    """The machines that a viewer may know of, contradictions first, and how many there are.
+
+    `rows` are looks that the viewer may see, newest first; without them all that there are.
+    """
     looks: dict[int, list[Evidence]] = {}
-    for row in evidence_visible_to(viewer).defer("cleaned_text"):
+    for row in evidence_visible_to(viewer).defer("cleaned_text") if rows is None else rows:
         looks.setdefault(row.machine_id, []).append(row)
     found = [_seen(rows, viewer) for rows in list(looks.values())[:MOST_SHOWN]]
     return sorted(found, key=lambda one: not one.contradicts), len(looks)

@@ -11,11 +11,13 @@ from dataclasses import replace
 from decimal import Decimal
 from importlib.resources import files
 from time import perf_counter
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
 
 import django
 import numpy as np
+from numpy.typing import NDArray
 
 django.setup()
 
@@ -25,14 +27,16 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test import Client  # noqa: E402
 
-from evaluator.candidates import Offering  # noqa: E402
 from evaluator.columns import Models, budget_columns, plan_columns  # noqa: E402
 from evaluator.facts import declared  # noqa: E402
 from evaluator.gpus import specs  # noqa: E402
+from evaluator.jobs import Workload  # noqa: E402
 from evaluator.machine import Machine  # noqa: E402
 from evaluator.models import preset, presets  # noqa: E402
+from evaluator.offers import Offering  # noqa: E402
 from evaluator.plans import Plan  # noqa: E402
 from evaluator.prices import Basis, Quote, TimeUnit  # noqa: E402
+from evaluator.shapes import ModelShape  # noqa: E402
 from evaluator.shortlist import rank, shortlist  # noqa: E402
 from evaluator.sizes import Sizes  # noqa: E402
 from evaluator.verdict import judge_briefly  # noqa: E402
@@ -43,6 +47,7 @@ from marketplace.catalog.base import Page  # noqa: E402
 from marketplace.catalog.registry import adapter_for  # noqa: E402
 from marketplace.models import Source  # noqa: E402
 from marketplace.samples.server import serve_samples  # noqa: E402
+from tests.bench_sync import bench_sync  # noqa: E402
 
 OFFERINGS = 20_000
 COUNTS = (1, 2, 4, 8)
@@ -114,30 +119,58 @@ def _amount(offering: Offering) -> Decimal:
 
 
 PAIRS = 1000
+BUDGET_ROUNDS = 40
 
 
 def bench_budgets() -> None:
     """A thousand (model, plan) pairs in one call, against the weight formula alone in NumPy.
 
-    Models and plans become columns before the clock starts, for the floor as for ours, and stages
-    of a model are kept between calls; what that spares has lines of its own.
+    The floor takes models and plans from ready columns. Ours is timed with such columns too, then
+    from shapes and plans as objects, then with shapes that the process has not met before, one for
+    all pairs or all of them. A ratio is that of the fastest rounds, in brackets of the medians.
     """
     shapes = [shape for shape in map(preset, presets()) if shape.computable and shape.dimensioned]
     models, which = Models(shapes), np.arange(PAIRS) % len(shapes)
     degrees = [Plan(tp=tp, pp=pp, dp=2) for tp in (1, 2, 4, 8) for pp in (1, 2, 4)]
     pairs = [degrees[number % len(degrees)] for number in range(PAIRS)]
     plans = plan_columns(pairs)
-    floor = fastest(lambda: _bare_weights(models.sizes(which), plans), rounds=50)
-    built = fastest(lambda: (Models(shapes), plan_columns(pairs)))
-    tell(
-        f"{PAIRS} plans, {len(shapes)} models to columns", built, floor, "the same, before any call"
-    )
+    floor = _rounds(lambda: _bare_weights(models.sizes(which), plans))
+    print(f"{PAIRS} pairs of {len(shapes)} models, floor: {floor[0] * 1e6:.0f} µs")
     for slug in workload_presets():
         workload = parse_workload(workload_presets()[slug])
-        ours = fastest(lambda w=workload: budget_columns(w, models, which, plans).binding, 20)
-        tell(f"{PAIRS} budgets, {slug}", ours, floor, "the bare weight formula")
-        fresh = fastest(lambda w=workload: budget_columns(w, Models(shapes), which, plans).binding)
-        tell("  the same with models not seen before", fresh, floor, "the bare weight formula")
+        ways: dict[str, Callable[[], object]] = {
+            "from columns": lambda w=workload: budget_columns(w, models, which, plans).binding,
+            "from shapes and plans": lambda w=workload: _from_objects(w, shapes, which, pairs),
+            "one model not met before": lambda w=workload: _unmet(w, shapes[:1], 0 * which, pairs),
+            "no model met before": lambda w=workload: _unmet(w, shapes, which, pairs),
+        }
+        for way, work in ways.items():
+            _tell_spread(f"{slug}, {way}", _rounds(work), floor)
+
+
+def _from_objects(
+    workload: Workload, shapes: list[ModelShape], which: NDArray[Any], pairs: list[Plan]
+) -> object:
+    return budget_columns(workload, Models(shapes), which, plan_columns(pairs)).binding
+
+
+def _unmet(
+    workload: Workload, shapes: list[ModelShape], which: NDArray[Any], pairs: list[Plan]
+) -> object:
+    """Names that no cache has seen: everything about a model is worked out again."""
+    fresh = [replace(shape, name=f"{shape.name} {perf_counter()}") for shape in shapes]
+    return _from_objects(workload, fresh, which, pairs)
+
+
+def _rounds(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of the fastest round and of the median one."""
+    taken = sorted(_seconds(work) for _ in range(BUDGET_ROUNDS))
+    return taken[0], taken[BUDGET_ROUNDS // 2]
+
+
+def _tell_spread(name: str, ours: tuple[float, float], floor: tuple[float, float]) -> None:
+    best, usual = (one / other for one, other in zip(ours, floor, strict=True))
+    print(f"{name:<54} {ours[0] * 1000:>7.2f} ms {best:>6.0f} x ({usual:.0f} x) the bare weights")
 
 
 def _bare_weights(sizes: Sizes, plans: Plan) -> object:
@@ -187,3 +220,4 @@ if __name__ == "__main__":
     bench_budgets()
     bench_reading()
     bench_sync_and_pages()
+    bench_sync()

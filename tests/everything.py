@@ -26,10 +26,14 @@ ON_BOTH_DATABASES = (
     *(f"--ignore-glob=tests/marketplace/{name}*" for name in (*OWN_DATABASE, *NO_DATABASE)),
 )
 
+SIDE_BY_SIDE = ("--numprocesses=auto", "--maxprocesses=8", "--dist=loadfile", "-pno:faulthandler")
+"""A file stays in one process, so what its tests share is made once. Readers that crash on purpose
+would print their stacks between the dots."""
+
 
 def run(name: str, *arguments: str, **environment: str) -> int:
     print(f"\n== {name}", flush=True)
-    command = [sys.executable, "-m", "pytest", "-q", *arguments]
+    command = [sys.executable, "-m", "pytest", "-q", *SIDE_BY_SIDE, *arguments]
     return subprocess.run(command, env={**os.environ, **environment}, check=False).returncode
 
 

@@ -8,7 +8,14 @@ from django.http import HttpRequest
 
 from marketplace import evaluations
 from marketplace.admin.bases import KeptAdmin
-from marketplace.models import AccuracyReport, Evaluation, Outbox, Verdict, Workload
+from marketplace.models import (
+    AccuracyReport,
+    Evaluation,
+    Outbox,
+    SavedShortlist,
+    Verdict,
+    Workload,
+)
 
 
 @admin.register(Workload)
@@ -24,6 +31,17 @@ class WorkloadAdmin(admin.ModelAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+
+@admin.register(SavedShortlist)
+class SavedShortlistAdmin(KeptAdmin):
+    """That an answer is kept and by whom. Its token opens it, so nobody reads that here."""
+
+    list_display = ("name", "owner", "listings_total", "saved_at")
+    search_fields = ("name", "owner__username")
+    list_select_related = ("owner",)
+    date_hierarchy = "saved_at"
+    exclude = ("token",)
 
 
 @admin.register(Evaluation)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from evaluator.findings import Finding
 from evaluator.machine import Availability, LinkClass
@@ -12,9 +12,36 @@ from evaluator.prices import Quote
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """A raw row by its digest, "" for none. `hint` is what it told and took of its whole file."""
+
+    digest: str = ""
+    hint: str = ""
+
+
+NO_MARK = Mark()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Rows that were read before and need no reading: digest to hint.
+
+    `salt` stands for all that a reading depends on besides the row; another one makes other
+    digests, so nothing is known then.
+    """
+
+    salt: str = ""
+    hints: Mapping[str, str] = field(default_factory=dict)
+
+
+NOTHING_READ = Known()
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One machine, or several alike, as a catalog describes it. None is unknown throughout.
 
+    `mark` names the raw row that it was read from, where its reader can tell one by its bytes.
     `vram_bytes_per_gpu` is the published label size of the card times 10^9 where the figure names
     a known size, else the bytes stated; a memory budget uses the card's reported size instead.
     `gpu_count` counts every GPU of the rental, over all its `nodes`.
@@ -45,6 +72,7 @@ class Entry:
     findings: tuple[Finding, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
     page: int = 0
+    mark: Mark = NO_MARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +101,8 @@ class Batch:
 
     `complete` says whether the pages were proved whole, so that an absent listing is really gone.
     `hold` is a reason to publish nothing of it until a person looked, `fingerprint` names the
-    structure that was read.
+    structure that was read, `fields` its names one by one. `skipped` are digests of rows that
+    stand here as they were read before.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -83,6 +112,8 @@ class Batch:
     complete: bool = True
     hold: Finding | None = None
     fingerprint: str = ""
+    fields: tuple[tuple[str, ...], ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 class Adapter(Protocol):
@@ -93,6 +124,14 @@ class Adapter(Protocol):
 
     def read(self, pages: Sequence[Page]) -> Batch:
         """All that the pages hold, in reading order. Raises UnreadablePage when that is nothing."""
+
+
+@runtime_checkable
+class RowAdapter(Adapter, Protocol):
+    """An adapter of long lists: it knows rows by their bytes, and gives what it read in parts."""
+
+    def parts(self, pages: Sequence[Page], known: Known) -> Iterator[Batch]:
+        """All that the pages hold. Of two rows of one identity, both stand in one part."""
 
 
 class UnreadablePage(ValueError):

@@ -15,6 +15,7 @@ from marketplace.models.evaluation import Evaluation, Verdict, Workload
 from marketplace.models.evidence import Evidence, EvidenceReview, Fact, RentedMachine
 from marketplace.models.hosts import Host
 from marketplace.models.outbox import Outbox
+from marketplace.models.saved import SavedShortlist
 
 __all__ = [
     "AccuracyReport",
@@ -30,6 +31,7 @@ __all__ = [
     "Provider",
     "QuarantinedRow",
     "RentedMachine",
+    "SavedShortlist",
     "Snapshot",
     "Source",
     "SyncRun",

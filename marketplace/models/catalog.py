@@ -38,6 +38,13 @@ class Outcome(StrEnum):
     ABANDONED = "abandoned"
 
 
+class Decision(StrEnum):
+    """A curator's word on one row that was set aside. None yet is "": it waits."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
 class Provider(models.Model):
     """A company that rents machines."""
 
@@ -166,6 +173,7 @@ class SyncRun(models.Model):
                 name="syncrun_slot_once",
             ),
         ]
+        indexes = [models.Index(fields=["-finished_at"], name="syncrun_by_end")]
 
     def __str__(self) -> str:
         return f"{self.source_id}#{self.fence} {self.outcome}"
@@ -220,12 +228,26 @@ class Listing(models.Model):
     machine_hour_currency = models.CharField(max_length=3, blank=True, editable=False)
     configuration = models.CharField(max_length=32, blank=True, editable=False)
 
+    row_digest = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Of the raw row and all that its reading depended on.",
+    )
+    row_hint = models.CharField(
+        max_length=40, blank=True, default="", db_default="", editable=False
+    )
+
     seen_in = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="listings")
     first_seen = models.DateTimeField()
     last_seen = models.DateTimeField()
     gone_at = models.DateTimeField(null=True, blank=True)
 
-    history = HistoricalRecords(excluded_fields=["last_seen", "seen_in", "machine_hour_amount"])
+    history = HistoricalRecords(
+        excluded_fields=["last_seen", "seen_in", "machine_hour_amount", "row_digest", "row_hint"]
+    )
 
     class Meta:
         ordering = ["provider", "sku", "region", "zone"]
@@ -306,6 +328,11 @@ class QuarantinedRow(models.Model):
     reason = models.CharField(max_length=40)
     finding = models.JSONField()
     words = models.JSONField(default=dict)
+    decision = models.CharField(
+        max_length=8, choices=choices(Decision), blank=True, default="", db_default=""
+    )
+    decided_by = models.CharField(max_length=150, blank=True, default="", db_default="")
+    decided_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["run", "sku"]

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
 
-from marketplace.machines import configuration_of, lock_of
-from marketplace.models import Listing, Price
-from marketplace.sync.prices import on_demand_hour, price_of, quote_of
+from evaluator.findings import Code
+from marketplace.locks import PRICE, lock_in, locked_price
+from marketplace.machines import COLUMNS, configuration_of, lock_of
+from marketplace.models import Listing
+from marketplace.sync.prices import Rate, on_demand_hour, quote_of, rate_of
+
+DOUBTS = frozenset({Code.VRAM_AMBIGUOUS.value})
+"""Findings that a machine's memory is read by."""
 
 DERIVED_COLUMNS = ("configuration", "machine_hour_amount", "machine_hour_currency")
 
@@ -18,11 +26,40 @@ def rental_gpus(listing: Listing) -> int | None:
     return count
 
 
-def derive(listing: Listing, prices: Iterable[Price]) -> None:
-    """Set the derived columns from the row and its current prices. Saves nothing."""
-    listing.configuration = configuration_of(listing)
-    amount, currency = on_demand_hour(prices)
+HARDWARE = (*COLUMNS, "vram_bytes_per_gpu", "gpu_count", "nodes", "gpu_fraction")
+"""Columns that a configuration is worked out from, where no person and no fact adds to them."""
+
+
+def configuration(listing: Listing, *, plain: bool) -> str:
+    """Its fingerprint. Many listings are the same hardware: that is worked out once."""
+    if not plain:
+        return configuration_of(listing)
+    doubts = tuple(one["code"] for one in listing.findings if one["code"] in DOUBTS)
+    return _of_hardware(tuple(getattr(listing, name) for name in HARDWARE), doubts)
+
+
+@lru_cache(maxsize=8192)
+def _of_hardware(values: tuple[Any, ...], doubts: tuple[str, ...]) -> str:
+    bare = dict(zip(HARDWARE, values, strict=True))
+    return configuration_of(Listing(**bare, findings=[{"code": code} for code in doubts]))
+
+
+def derive(listing: Listing, prices: Iterable[Rate], *, plain: bool = False) -> None:
+    """Set the derived columns from the row and its current prices. Saves nothing.
+
+    `plain` says that nobody corrected the row and that it has no facts of its own.
+    """
+    listing.configuration = configuration(listing, plain=plain)
+    amount, currency = _hour_of(listing, prices)
     listing.machine_hour_amount, listing.machine_hour_currency = amount, currency
+
+
+def _hour_of(listing: Listing, prices: Iterable[Rate]) -> tuple[Decimal | None, str]:
+    """A curator's price where one is locked, else what the catalog asks."""
+    if lock_in(listing.corrections, PRICE) is None:
+        return on_demand_hour(prices)
+    locked = locked_price(listing.corrections)
+    return (locked.amount, locked.currency or "") if locked else (None, "")
 
 
 def refresh(listing: Listing, *changed: str) -> None:
@@ -32,5 +69,5 @@ def refresh(listing: Listing, *changed: str) -> None:
     """
     current = listing.prices.filter(superseded_at__isnull=True)
     count = rental_gpus(listing)
-    derive(listing, [price_of(quote_of(price), listing, count) for price in current])
+    derive(listing, [rate_of(quote_of(price), count) for price in current])
     listing.save(update_fields=[*changed, *DERIVED_COLUMNS])

@@ -13,6 +13,7 @@ from statistics import median
 from evaluator.findings import Code, Finding, finding
 from evaluator.prices import Basis, Purchase
 from marketplace.models import Listing, Price, Source
+from marketplace.sync.prices import Rate
 
 JUMP = 4
 """Times the price before, or a part of it. A sale halves a price; a slip moves it tenfold."""
@@ -34,24 +35,28 @@ Terms = tuple[str, str, str]
 Amount = tuple[Decimal | None, str]
 
 
-def terms_of(prices: Iterable[Price]) -> frozenset[Terms]:
+def terms_of(prices: Iterable[Rate]) -> frozenset[Terms]:
     """Of the on-demand prices. What is not said is ""."""
     return frozenset(
-        (price.unit, "" if price.basis == Basis.UNKNOWN else price.basis, price.currency)
+        _terms(price.unit, price.basis, price.currency)
         for price in prices
         if price.purchase == Purchase.ON_DEMAND
     )
 
 
-def standing_terms(source: Source) -> dict[int, frozenset[Terms]]:
-    """What each listing of a source says now, by its key."""
-    found: dict[int, list[Price]] = {}
+def _terms(unit: str, basis: str, currency: str) -> Terms:
+    return (unit, "" if basis == Basis.UNKNOWN else basis, currency)
+
+
+def standing_terms(keys: Iterable[int]) -> dict[int, frozenset[Terms]]:
+    """What the listings of these keys say now."""
+    found: dict[int, set[Terms]] = {}
     prices = Price.objects.filter(
-        listing__source=source, superseded_at=None, purchase=Purchase.ON_DEMAND.value
+        listing__in=keys, superseded_at=None, purchase=Purchase.ON_DEMAND.value
     )
-    for price in prices.only("listing_id", "unit", "basis", "currency", "purchase"):
-        found.setdefault(price.listing_id, []).append(price)
-    return {key: terms_of(held) for key, held in found.items()}
+    for key, *terms in prices.order_by().values_list("listing_id", "unit", "basis", "currency"):
+        found.setdefault(key, set()).add(_terms(*terms))
+    return {key: frozenset(terms) for key, terms in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +92,30 @@ def asked_elsewhere(
     }
 
 
+class Doubts:
+    """Doubts about the prices of one source's rows, looked up for some rows at a time."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._terms: dict[int, frozenset[Terms]] = {}
+        self._models: set[str | None] = set()
+        self._others: dict[tuple[str, str], Elsewhere] = {}
+
+    def look_up(self, rows: Sequence[Listing]) -> None:
+        """Two queries at most: models that were asked about are not asked about again."""
+        self._terms = standing_terms([row.pk for row in rows if row.pk])
+        models = {row.gpu_model for row in rows} - self._models
+        if models:
+            self._models |= models
+            self._others |= asked_elsewhere(self._source, models)
+
+    def of(self, row: Listing, prices: Sequence[Rate], before: Amount) -> Finding | None:
+        return jump(row, prices, before, self._terms.get(row.pk, frozenset()), self._others)
+
+
 def jump(
     listing: Listing,
-    prices: Sequence[Price],
+    prices: Sequence[Rate],
     before: Amount,
     terms: frozenset[Terms],
     others: Mapping[tuple[str, str], Elsewhere],

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Any, NamedTuple
 
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit, machine_per_hour
-from marketplace.models import Listing, Price
+from marketplace.models import Price
 from marketplace.sync.rows import clean
+from marketplace.sync.upserts import Table
 
 PLACES = Decimal("1e-8")
 LARGEST = Decimal(10) ** 12
 HOURLY = (TimeUnit.SECOND, TimeUnit.HOUR)
-
-Identity = tuple[object, ...]
 
 
 def storable(quotes: Iterable[Quote]) -> list[Quote]:
@@ -22,18 +23,30 @@ def storable(quotes: Iterable[Quote]) -> list[Quote]:
     return [quote for quote in quotes if PLACES <= quote.amount < LARGEST]
 
 
-def price_of(quote: Quote, listing: Listing, gpu_count: int | None) -> Price:
-    """An unsaved row without snapshot and time. `gpu_count` counts the whole rental."""
+class Rate(NamedTuple):
+    """A price as it will stand, without listing, snapshot and time."""
+
+    purchase: str
+    term: str
+    unit: str
+    basis: str
+    currency: str
+    amount: Decimal
+    machine_per_hour: Decimal | None
+    words: str
+
+
+def rate_of(quote: Quote, gpu_count: int | None) -> Rate:
+    """`gpu_count` counts the whole rental."""
     per_hour = machine_per_hour(quote, gpu_count)
     derivable = per_hour is not None and PLACES <= per_hour < LARGEST
-    return Price(
-        listing=listing,
-        amount=quote.amount.quantize(PLACES),
-        currency=quote.currency or "",
-        unit=quote.unit.value,
-        basis=quote.basis.value,
+    return Rate(
         purchase=quote.purchase.value,
         term=clean(quote.term)[:60],
+        unit=quote.unit.value,
+        basis=quote.basis.value,
+        currency=quote.currency or "",
+        amount=quote.amount.quantize(PLACES),
         machine_per_hour=per_hour.quantize(PLACES) if per_hour and derivable else None,
         words=clean(quote.words)[:300],
     )
@@ -51,13 +64,7 @@ def quote_of(price: Price) -> Quote:
     )
 
 
-def identity(price: Price) -> Identity:
-    """Equal for observations of one and the same price; wording and dates stay out."""
-    parts = (price.listing_id, price.purchase, price.term, price.unit, price.basis)
-    return (*parts, price.currency, price.amount, price.machine_per_hour)
-
-
-def on_demand_hour(prices: Iterable[Price]) -> tuple[Decimal | None, str]:
+def on_demand_hour(prices: Iterable[Rate]) -> tuple[Decimal | None, str]:
     """What the machine costs for an hour on demand, with its currency.
 
     (None, "") when no price says so, or when two say different things.
@@ -73,26 +80,43 @@ def on_demand_hour(prices: Iterable[Price]) -> tuple[Decimal | None, str]:
     return next(iter(rates)) if len(rates) == 1 else (None, "")
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How many prices were added and closed, and the listings that they are of."""
+
+    added: int
+    closed: int
+    listings: Set[int]
+
+
+PRICES = Table(Price, (*Rate._fields, "listing", "snapshot", "first_seen"))
+
+
 def record(
-    source_id: int, prices: Iterable[Price], settled: Set[int], at: datetime
-) -> tuple[int, int]:
-    """Append what is new, close what ended; return how many of each.
+    rates: Mapping[int, Sequence[Rate]], snapshots: Mapping[int, int], at: datetime
+) -> Moved:
+    """Append what is new, close what ended, for the listings of these keys and no others.
 
-    `settled` are the keys of all listings whose prices are known now: those that were read, and
-    those that were delisted, which have none. Prices of other listings stay as they are.
+    `rates` are all that a listing has now, `snapshots` the body that each was read from. Wording
+    and dates make no other price.
     """
-    wanted = {identity(price): price for price in prices}
-    standing = {identity(price): price.pk for price in _standing(source_id)}
-    ended = [key for one, key in standing.items() if one not in wanted and one[0] in settled]
-    fresh = [price for one, price in wanted.items() if one not in standing]
-    for price in fresh:
-        price.first_seen = at
+    wanted = {(key, *rate[:7]): rate for key, held in rates.items() for rate in held}
+    standing = {tuple(one): key for key, *one in _standing(rates)}
+    ended = {key: one[0] for one, key in standing.items() if one not in wanted}
+    fresh = {one: rate for one, rate in wanted.items() if one not in standing}
     # Closed first, so that the new observation of a price can take its place.
-    Price.objects.filter(pk__in=ended).update(superseded_at=at)
-    Price.objects.bulk_create(fresh, batch_size=500)
-    return len(fresh), len(ended)
+    if ended:
+        Price.objects.filter(pk__in=ended).update(superseded_at=at)
+    PRICES.write([(*rate, one[0], snapshots[one[0]], at) for one, rate in fresh.items()])
+    return Moved(len(fresh), len(ended), {one[0] for one in fresh} | set(ended.values()))
 
 
-def _standing(source_id: int) -> Iterable[Price]:
-    current = Price.objects.filter(listing__source=source_id, superseded_at__isnull=True)
-    return current.order_by("pk")
+def end_prices(listings: Sequence[int], at: datetime) -> int:
+    """What is no longer offered has no price; how many ended."""
+    return Price.objects.filter(listing__in=listings, superseded_at=None).update(superseded_at=at)
+
+
+def _standing(listings: Iterable[int]) -> Iterable[tuple[Any, ...]]:
+    """Key of the price, key of its listing, then what makes it that price."""
+    current = Price.objects.filter(listing__in=listings, superseded_at__isnull=True)
+    return current.order_by("pk").values_list("pk", "listing_id", *Rate._fields[:7])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,10 +15,12 @@ from marketplace.catalog.base import Quarantined
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
 from marketplace.models.catalog import Outcome
 from marketplace.sync.claims import finish, hold_fence
-from marketplace.sync.derived import DERIVED_COLUMNS
+from marketplace.sync.drafts import LISTINGS, Packed, named
+from marketplace.sync.history import record_versions
 from marketplace.sync.planning import Plan, Sighting
-from marketplace.sync.prices import record
-from marketplace.sync.rows import CATALOG_COLUMNS, IDENTITY, clean, cleaned_finding, key_of_row
+from marketplace.sync.prices import Moved, end_prices, record
+from marketplace.sync.rows import clean, cleaned_finding
+from marketplace.sync.standing import Line
 
 ROWS_PER_STATEMENT = 500
 DRIFT_SHOWN = 200
@@ -29,15 +31,13 @@ def publish(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
     """Write the plan in one commit. Raises Superseded when a newer run has the source."""
     with transaction.atomic():
         hold_fence(run)
+        _write_quarantined(run, plan)
         if plan.held:
             return _hold(run, plan, sighting)
-        _write_listings(run, plan, sighting)
-        added, closed = _write_prices(run, plan, sighting)
-        _write_quarantined(run, plan.quarantined)
+        drift, prices = _write_drafts(run, plan, sighting)
+        _write_gone(run, plan.gone, sighting.seen_at)
         _refresh_age(run, sighting.seen_at)
-        counts = (
-            run.counts | _counts(plan, sighting) | {"prices_added": added, "prices_closed": closed}
-        )
+        counts = run.counts | _counts(plan, sighting) | prices
         changed = _has_changes(counts)
         if changed:
             # Pages only read kept verdicts: without this, each view would judge the new machines.
@@ -46,22 +46,24 @@ def publish(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
             run,
             Outcome.PUBLISHED if changed else Outcome.UNCHANGED,
             counts=counts,
-            drift=_drift(plan),
-            layout=sighting.columns,
-            findings=[cleaned_finding(each) for each in sighting.batch.findings],
+            drift=drift.as_json(plan.gone),
+            layout=plan.sketch.columns,
+            findings=[cleaned_finding(each) for each in plan.sketch.findings],
         )
 
 
 def _hold(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
     """Show what was read and not believed; listings, prices and ages stay."""
-    _write_quarantined(run, plan.quarantined)
+    drift = Drift()
+    for drafts in plan.sketch.drafts:
+        drift.note(dict(enumerate(drafts)), frozenset())
     return finish(
         run,
         Outcome.HELD,
         plan.held,
         counts=run.counts | _counts(plan, sighting) | _losses(plan),
-        drift=_drift(plan),
-        findings=[cleaned_finding(each) for each in sighting.batch.findings],
+        drift=drift.as_json(plan.gone),
+        findings=[cleaned_finding(each) for each in plan.sketch.findings],
     )
 
 
@@ -88,59 +90,91 @@ def _refresh_age(run: SyncRun, seen_at: datetime) -> None:
     Source.objects.filter(older, pk=run.source_id).update(last_success_at=seen_at)
 
 
-def _write_listings(run: SyncRun, plan: Plan, sighting: Sighting) -> None:
-    new, changed = plan.rows("new"), plan.rows("changed")
-    for row in plan.gone:
-        row.gone_at = sighting.seen_at
-    _upsert([*new, *changed])
-    _touch(plan.rows("unchanged"), sighting)
-    Listing.objects.filter(pk__in=[row.pk for row in plan.gone]).update(gone_at=sighting.seen_at)
-    _write_history(run, new, update=False)
-    _write_history(run, [*changed, *plan.gone], update=True)
+def _write_drafts(run: SyncRun, plan: Plan, sighting: Sighting) -> tuple[Drift, dict[str, int]]:
+    """Chunk by chunk, so that no more than one is held: what moved, and counts of prices."""
+    drift, prices = Drift(), Counter[str](prices_added=0, prices_closed=0, repriced=0)
+    for drafts in plan.sketch.drafts:
+        written = _write_listings(run, drafts, sighting)
+        moved = _write_prices(written, sighting)
+        new = {key for key, draft in written.items() if draft.change == "new"}
+        repriced = frozenset(moved.listings - new)
+        prices.update(prices_added=moved.added, prices_closed=moved.closed, repriced=len(repriced))
+        drift.note(written, repriced)
+    _touch_skipped(plan.sketch.skipped, sighting)
+    return drift, dict(prices)
 
 
-def _upsert(rows: list[Listing]) -> None:
-    """In key order, so that no two writers wait for each other in a circle."""
-    rows.sort(key=key_of_row)
-    for row in rows:
-        row.pk = None  # the identity finds the row; a key given by us would collide with it
-    Listing.objects.bulk_create(
-        rows,
-        batch_size=ROWS_PER_STATEMENT,
-        update_conflicts=True,
-        unique_fields=["source", *IDENTITY, "generation"],
-        update_fields=[*CATALOG_COLUMNS, *DERIVED_COLUMNS, "seen_in", "last_seen", "gone_at"],
-    )
+def _write_listings(
+    run: SyncRun, drafts: Sequence[Packed], sighting: Sighting
+) -> dict[int, Packed]:
+    """The drafts by the keys of their rows."""
+    moved = [draft for draft in drafts if draft.change != "unchanged"]
+    written = _upsert(moved)
+    unchanged = {draft.key: draft for draft in drafts if draft.change == "unchanged" and draft.key}
+    _touch(unchanged, sighting)
+    for change, kind in (("new", "+"), ("changed", "~")):
+        keys = [key for key, draft in written.items() if draft.change == change]
+        record_versions(keys, kind, _reason(run))
+    return written | unchanged
 
 
-def _touch(rows: Sequence[Listing], sighting: Sighting) -> None:
+def _reason(run: SyncRun) -> str:
+    return f"sync run {run.fence}"
+
+
+def _write_gone(run: SyncRun, gone: Sequence[Line], at: datetime) -> None:
+    """Their prices ended with them."""
+    for keys in _chunks([line.pk for line in gone]):
+        Listing.objects.filter(pk__in=keys).update(gone_at=at)
+        end_prices(keys, at)
+        record_versions(keys, "~", _reason(run))
+
+
+def _upsert(drafts: Sequence[Packed]) -> dict[int, Packed]:
+    """In the order of their names, so that no two writers wait for each other in a circle."""
+    ordered = sorted(drafts, key=lambda draft: draft.name)
+    by_name = {draft.name: draft for draft in ordered}
+    found = LISTINGS.write([draft.values for draft in ordered])
+    return {key: by_name[tuple(name)] for key, *name in found}
+
+
+def _touch(drafts: Mapping[int, Packed], sighting: Sighting) -> None:
+    """Rows that say the same as before: seen once more, and known by their newest digest."""
     by_snapshot: dict[int, list[int]] = {}
-    for row in rows:
-        by_snapshot.setdefault(row.seen_in_id, []).append(row.pk)
+    for key, draft in drafts.items():
+        by_snapshot.setdefault(draft.snapshot, []).append(key)
     for snapshot, keys in by_snapshot.items():
-        for chunk in _chunks(keys):
-            older = Listing.objects.filter(pk__in=chunk, last_seen__lte=sighting.seen_at)
-            older.update(last_seen=sighting.seen_at, seen_in=snapshot)
+        _see_again(keys, snapshot, sighting.seen_at)
+    marked = [
+        Listing(pk=key, row_digest=draft.mark[0], row_hint=draft.mark[1])
+        for key, draft in drafts.items()
+        if draft.mark[0]
+    ]
+    Listing.objects.bulk_update(marked, ["row_digest", "row_hint"], batch_size=ROWS_PER_STATEMENT)
 
 
-def _write_history(run: SyncRun, rows: Sequence[Listing], *, update: bool) -> None:
-    reason = f"sync run {run.fence}"
-    Listing.history.bulk_history_create(
-        rows, batch_size=ROWS_PER_STATEMENT, update=update, default_change_reason=reason
-    )
+def _touch_skipped(lines: Sequence[Line], sighting: Sighting) -> None:
+    """A row that was not read again stands on the pages all the same."""
+    _see_again([line.pk for line in lines], sighting.snapshots[0].pk, sighting.seen_at)
 
 
-def _write_prices(run: SyncRun, plan: Plan, sighting: Sighting) -> tuple[int, int]:
-    prices = [price for draft in plan.drafts for price in draft.prices]
-    for price in prices:
-        price.listing_id, price.snapshot_id = price.listing.pk, price.listing.seen_in_id
-    settled = {row.pk for row in plan.gone} | {draft.listing.pk for draft in plan.drafts}
-    return record(run.source_id, prices, settled, sighting.seen_at)
+def _see_again(keys: Sequence[int], snapshot: int, at: datetime) -> None:
+    for chunk in _chunks(keys):
+        older = Listing.objects.filter(pk__in=chunk, last_seen__lte=at)
+        older.update(last_seen=at, seen_in=snapshot)
 
 
-def _write_quarantined(run: SyncRun, rows: Sequence[Quarantined]) -> None:
+def _write_prices(drafts: Mapping[int, Packed], sighting: Sighting) -> Moved:
+    rates = {key: draft.rates for key, draft in drafts.items()}
+    snapshots = {key: draft.snapshot for key, draft in drafts.items()}
+    return record(rates, snapshots, sighting.seen_at)
+
+
+def _write_quarantined(run: SyncRun, plan: Plan) -> None:
+    decided = plan.sketch.decisions.carry_over
     QuarantinedRow.objects.bulk_create(
-        [_quarantined_row(run, row) for row in rows], batch_size=ROWS_PER_STATEMENT
+        [decided(_quarantined_row(run, row)) for row in plan.quarantined],
+        batch_size=ROWS_PER_STATEMENT,
     )
 
 
@@ -157,15 +191,16 @@ def _quarantined_row(run: SyncRun, row: Quarantined) -> QuarantinedRow:
 
 
 def _counts(plan: Plan, sighting: Sighting) -> dict[str, Any]:
-    changes = Counter(draft.change for draft in plan.drafts)
+    changes = plan.sketch.changes
     reasons = Counter(row.reason.code.value for row in plan.quarantined)
     return {
-        "complete": sighting.batch.complete,
-        "listings": len(plan.drafts),
+        "complete": sighting.complete,
+        "listings": changes.total(),
         **{change: changes[change] for change in ("new", "changed", "unchanged")},
+        "skipped": len(plan.sketch.skipped),
         "gone": len(plan.gone),
         "quarantined": dict(sorted(reasons.items())),
-        "left_out": dict(sorted(sighting.batch.left_out.items())),
+        "left_out": dict(sorted(plan.sketch.left_out.items())),
     }
 
 
@@ -174,15 +209,27 @@ def _has_changes(counts: dict[str, Any]) -> bool:
     return any(counts[name] for name in moved)
 
 
-def _drift(plan: Plan) -> dict[str, list[str]]:
-    """Which listings are new, changed and gone, for people to read."""
-    rows = {"new": plan.rows("new"), "changed": plan.rows("changed"), "gone": plan.gone}
-    return {change: [_named(row) for row in found[:DRIFT_SHOWN]] for change, found in rows.items()}
+class Drift:
+    """Which listings are new, changed, repriced and gone, for people to read; the first of each.
 
+    A listing whose price moved is among the changed ones as well.
+    """
 
-def _named(listing: Listing) -> str:
-    place = "/".join(filter(None, (listing.region, listing.zone)))
-    return f"{listing.sku} ({place})" if place else listing.sku
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = {"new": [], "changed": [], "repriced": []}
+
+    def note(self, drafts: Mapping[int, Packed], repriced: frozenset[int]) -> None:
+        for key, draft in drafts.items():
+            if draft.change != "unchanged":
+                self._names[draft.change].append(str(draft))
+            if key in repriced:
+                self._names["repriced"].append(str(draft))
+        for names in self._names.values():
+            del names[DRIFT_SHOWN:]
+
+    def as_json(self, gone: Sequence[Line]) -> dict[str, list[str]]:
+        told = [named(line.sku, line.region, line.zone) for line in gone[:DRIFT_SHOWN]]
+        return {**self._names, "gone": told}
 
 
 def _chunks(keys: Sequence[int], size: int = 5000) -> Iterator[Sequence[int]]:

@@ -13,20 +13,22 @@ import resource
 import selectors
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, TypeVar
 
-from marketplace.catalog.base import Adapter, Batch, Page, UnreadablePage
+from marketplace.catalog.base import NOTHING_READ, Adapter, Batch, Known, Page, UnreadablePage
 from marketplace.catalog.charsets import doubt_about
 from marketplace.catalog.failures import Refused
 from marketplace.catalog.layouts import Columns, columns_of
+from marketplace.catalog.parts import joined, read_parts
 from marketplace.catalog.sniffing import check_kind
 
 T = TypeVar("T")
 
 CHUNK = 2**20
+LENGTH_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ MOST_SECONDS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What pages hold, their columns, and why their text is in doubt, if it is."""
+    """What pages hold, or a part of it, their columns, and why their text is in doubt, if it is."""
 
     batch: Batch
     columns: tuple[Columns, ...] = ()
@@ -65,29 +67,54 @@ def read_apart(
     adapter: Adapter, pages: Sequence[Page], limits: ReadingLimits | None = None
 ) -> Reading:
     """Everything on the pages, read in a child. Raises as `apart` and the reader do."""
-    size = sum(len(page.body) for page in pages)
-    return apart(lambda: read(adapter, pages), limits or limits_for(size))
+    return apart(lambda: read(adapter, pages), limits or _limits_of(pages))
+
+
+def parts_apart(
+    adapter: Adapter,
+    pages: Sequence[Page],
+    known: Known = NOTHING_READ,
+    limits: ReadingLimits | None = None,
+) -> Iterator[Reading]:
+    """The same in parts, as the child reads on; the first one tells of the pages as a whole."""
+    return stream_apart(lambda: _parts(adapter, pages, known), limits or _limits_of(pages))
+
+
+def _limits_of(pages: Sequence[Page]) -> ReadingLimits:
+    return limits_for(sum(len(page.body) for page in pages))
 
 
 def limits_for(body_bytes: int) -> ReadingLimits:
-    """A long feed needs longer: a second and 32 MiB more for each half megabyte of it."""
+    """A long feed needs longer: two seconds and 32 MiB more for each half megabyte of it."""
     halves = body_bytes // 500_000
     memory = min(LEAST.memory_bytes + halves * 32 * 2**20, MOST_MEMORY)
     return ReadingLimits(
-        LEAST.cpu_seconds + halves, min(LEAST.seconds + 10 * halves, MOST_SECONDS), memory
+        LEAST.cpu_seconds + 2 * halves, min(LEAST.seconds + 10 * halves, MOST_SECONDS), memory
     )
 
 
 def read(adapter: Adapter, pages: Sequence[Page]) -> Reading:
     """The same in this process. Raises UnreadablePage or Refused."""
+    first, *others = _parts(adapter, pages, NOTHING_READ)
+    return replace(first, batch=joined(part.batch for part in others))
+
+
+def _parts(adapter: Adapter, pages: Sequence[Page], known: Known) -> Iterator[Reading]:
     for page in pages:
         check_kind(page)
     doubts = (doubt_about(page) for page in pages)
-    return Reading(adapter.read(pages), columns_of(pages), next(filter(None, doubts), ""))
+    yield Reading(Batch(), columns_of(pages), next(filter(None, doubts), ""))
+    yield from map(Reading, read_parts(adapter, pages, known))
 
 
 def apart(work: Callable[[], T], limits: ReadingLimits = LEAST) -> T:
-    """What `work` returns, worked out in a child.
+    """What `work` returns, worked out in a child. Raises as `stream_apart` does."""
+    (answer,) = stream_apart(lambda: iter((work(),)), limits)
+    return answer
+
+
+def stream_apart(work: Callable[[], Iterator[T]], limits: ReadingLimits = LEAST) -> Iterator[T]:
+    """What `work` gives, one after the other, worked out in a child that waits for its listener.
 
     Raises ReaderDied where the child ended first, ReaderBroke for an exception that nobody
     expects, and UnreadablePage or Refused as they were raised.
@@ -98,40 +125,54 @@ def apart(work: Callable[[], T], limits: ReadingLimits = LEAST) -> T:
         os.close(source)
         _be_the_child(work, limits, sink)
     os.close(sink)
+    status = None
     try:
-        answer = _answer(source, time.monotonic() + limits.seconds)
+        yield from _answers(_Listener(source, limits.seconds))
+    except EOFError:
+        status = _end(child)
+        raise ReaderDied(_why(status, limits)) from None
     finally:
         os.close(source)
-        status = _end(child)
-    if not answer:
-        raise ReaderDied(_why(status, limits))
-    said, value = pickle.loads(answer)  # noqa: S301  our own child wrote it
-    if said == "raised":
-        raise value
-    found: T = value
-    return found
+        if status is None:
+            _end(child)
 
 
-def _be_the_child(work: Callable[[], object], limits: ReadingLimits, sink: int) -> NoReturn:
+def _answers(listener: _Listener) -> Iterator[Any]:
+    """Raises EOFError where the child says no more and had not said that this is the end."""
+    while True:
+        said, value = pickle.loads(listener.message())  # noqa: S301  our own child wrote it
+        if said == "end":
+            return
+        if said == "raised":
+            raise value
+        yield value
+
+
+def _be_the_child(
+    work: Callable[[], Iterator[object]], limits: ReadingLimits, sink: int
+) -> NoReturn:
     """Leaves without any handler: the parent's open files are not ours to close."""
     code = 1
     with suppress(BaseException):
         _limit(limits)
         with os.fdopen(sink, "wb") as out:
-            out.write(_attempt(work))
+            for message in _attempt(work):
+                out.write(len(message).to_bytes(LENGTH_BYTES) + message)
         code = 0
     os._exit(code)
 
 
-def _attempt(work: Callable[[], object]) -> bytes:
+def _attempt(work: Callable[[], Iterator[object]]) -> Iterator[bytes]:
     try:
-        return pickle.dumps(("done", work()), pickle.HIGHEST_PROTOCOL)
+        for value in work():
+            yield pickle.dumps(("part", value), pickle.HIGHEST_PROTOCOL)
+        yield pickle.dumps(("end", None))
     except (UnreadablePage, Refused) as known:
-        return pickle.dumps(("raised", known))
+        yield pickle.dumps(("raised", known))
     except MemoryError:
         raise
     except Exception as error:
-        return pickle.dumps(("raised", ReaderBroke(type(error).__name__)))
+        yield pickle.dumps(("raised", ReaderBroke(type(error).__name__)))
 
 
 def _limit(limits: ReadingLimits) -> None:
@@ -153,19 +194,35 @@ def _address_space() -> int:
         return int(sizes.read().split()[0]) * resource.getpagesize()
 
 
-def _answer(source: int, ends: float) -> bytes:
-    """All that the child writes, or nothing when the clock runs out first."""
-    parts: list[bytes] = []
-    with selectors.DefaultSelector() as ready:
-        ready.register(source, selectors.EVENT_READ)
-        while (left := ends - time.monotonic()) > 0:
-            if not ready.select(left):
-                break
-            part = os.read(source, CHUNK)
-            if not part:
-                return b"".join(parts)
-            parts.append(part)
-    return b""
+class _Listener:
+    """Whole messages from a pipe. `seconds` are those that it may wait in all: what its listener
+    does between two messages is not the child's time."""
+
+    def __init__(self, source: int, seconds: float) -> None:
+        self._source, self._left = source, seconds
+        self._heard = bytearray()
+
+    def message(self) -> bytes:
+        """Raises EOFError at the end, or when the clock ran out first."""
+        length = int.from_bytes(self._take(LENGTH_BYTES))
+        return self._take(length)
+
+    def _take(self, count: int) -> bytes:
+        while len(self._heard) < count:
+            self._heard += self._hear()
+        taken = bytes(self._heard[:count])
+        del self._heard[:count]
+        return taken
+
+    def _hear(self) -> bytes:
+        began = time.monotonic()
+        with selectors.DefaultSelector() as ready:
+            ready.register(self._source, selectors.EVENT_READ)
+            part = os.read(self._source, CHUNK) if ready.select(self._left) else b""
+        self._left -= time.monotonic() - began
+        if not part:
+            raise EOFError
+        return part
 
 
 def _end(child: int) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -12,16 +13,18 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from marketplace.catalog.base import Adapter, UnreadablePage
+from marketplace.catalog.base import NOTHING_READ, Adapter, UnreadablePage
 from marketplace.catalog.failures import FetchError, RobotsDisallow, RobotsUnreachable
 from marketplace.models import Snapshot, Source, SyncRun
 from marketplace.models.catalog import Outcome, RobotsState
-from marketplace.readers import reader_of
+from marketplace.readers import reader_of, salt_of
 from marketplace.sync.claims import Superseded, claim, finish
-from marketplace.sync.planning import Sighting, overlaps, plan
+from marketplace.sync.planning import Sighting, plan
 from marketplace.sync.publishing import publish, publish_unchanged
-from marketplace.sync.reading import ReaderBroke, ReaderDied, Reading, read_apart
+from marketplace.sync.reading import ReaderBroke, ReaderDied, parts_apart
 from marketplace.sync.rows import cleaned_finding
+from marketplace.sync.sketch import Sketch
+from marketplace.sync.standing import Standing
 from marketplace.sync.visits import (
     Visit,
     keep,
@@ -140,34 +143,34 @@ def _run(
 
 def _carry_out(run: SyncRun, collect: Collect) -> SyncRun:
     source = run.source
-    adapter = reader_of(source)
-    visit = _visit(source, adapter, collect, run.started_at)
+    visit = _visit(source, reader_of(source), collect, run.started_at)
     snapshots = keep(run, visit)
     if not visit.changed:
         return publish_unchanged(run, visit.seen_at)
-    reading = _read(adapter, visit, snapshots)
-    moving = ""
-    if visit.asked_site and overlaps(reading.batch):
-        again = _visit(source, adapter, collect, run.started_at)
-        moving = "The catalog changed between its pages." if _differ(visit, again) else ""
-        visit, snapshots = again, keep_instead(run, again)
-        reading = _read(adapter, visit, snapshots)
+    with closing(_read(source, visit, snapshots)) as sketch:
+        if not (visit.asked_site and sketch.overlaps):
+            return _conclude(run, visit, sketch)
+    again = _visit(source, reader_of(source), collect, run.started_at)
+    moving = "The catalog changed between its pages." if _differ(visit, again) else ""
+    with closing(_read(source, again, keep_instead(run, again))) as sketch:
+        return _conclude(run, again, sketch, moving if sketch.overlaps else "")
+
+
+def _conclude(run: SyncRun, visit: Visit, sketch: Sketch, moving: str = "") -> SyncRun:
     sighting = Sighting(
-        batch=replace(reading.batch, complete=reading.batch.complete and visit.complete),
-        snapshots=snapshots,
+        snapshots=tuple(sketch.snapshots),
         seen_at=visit.seen_at,
-        columns=reading.columns,
-        doubt=_doubt(visit, reading) or (moving if overlaps(reading.batch) else ""),
+        complete=sketch.complete and visit.complete,
+        doubt=_doubt(visit, sketch) or moving,
         accepted=visit.accepted,
     )
-    return publish(run, plan(source, sighting), sighting)
+    return publish(run, plan(run.source, sketch, sighting), sighting)
 
 
-def _doubt(visit: Visit, reading: Reading) -> str:
+def _doubt(visit: Visit, sketch: Sketch) -> str:
     if not visit.complete:
         return "The list of pages was not read to its end."
-    hold = reading.batch.hold
-    return visit.older or reading.doubt or (hold.sentence if hold else "")
+    return visit.older or sketch.doubt or (sketch.hold.sentence if sketch.hold else "")
 
 
 def _differ(one: Visit, other: Visit) -> bool:
@@ -194,7 +197,24 @@ def _note_robots(source: Source, state: RobotsState) -> None:
     Source.objects.filter(pk=source.pk).exclude(robots=state).update(robots=state.value)
 
 
-def _read(adapter: Adapter, visit: Visit, snapshots: Sequence[Snapshot]) -> Reading:
+def _read(source: Source, visit: Visit, snapshots: Sequence[Snapshot]) -> Sketch:
+    """The pages beside what stands. A person's word is heard on rows that nobody reads again too,
+    so nothing is skipped where it was given."""
+    standing = Standing(source)
+    sketch = Sketch(source, snapshots, visit.seen_at, visit.accepted, standing)
+    known = NOTHING_READ if visit.accepted else standing.known(salt_of(source))
+    try:
+        with _counted(snapshots):
+            for reading in parts_apart(reader_of(source), visit.pages, known):
+                sketch.take(reading)
+    except BaseException:
+        sketch.close()
+        raise
+    return sketch
+
+
+@contextmanager
+def _counted(snapshots: Sequence[Snapshot]) -> Iterator[None]:
     """Counted before it begins: whatever ends this process too is noticed at the next attempt."""
     rows = Snapshot.objects.filter(pk__in=[one.pk for one in snapshots])
     if rows.filter(attempts__gte=ATTEMPTS).exists():
@@ -204,14 +224,13 @@ def _read(adapter: Adapter, visit: Visit, snapshots: Sequence[Snapshot]) -> Read
         )
     rows.update(attempts=F("attempts") + 1)
     try:
-        reading = read_apart(adapter, visit.pages)
+        yield
     except ReaderDied:
         raise
     except Exception:
         rows.update(attempts=0)
         raise
     rows.update(attempts=0)
-    return reading
 
 
 def _reason(failure: Exception) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from django import template
@@ -14,14 +14,17 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from evaluator import advice
 from evaluator.budgets import Fit
+from evaluator.candidates import Candidate
 from evaluator.facts import Grade
 from evaluator.link_verdicts import cost_to_settle
-from evaluator.outlook import Outlook, words_of
+from evaluator.outlook import Outlook, deadline_words, words_of
 from evaluator.ranges import Range
+from evaluator.spending import Cost, DeadlineVerdict
 from evaluator.units import GB, GIB
 from evaluator.verdict import PlanVerdict
-from marketplace import pictures
+from marketplace import cost_scatter, pictures
 from marketplace.pictures import FitBar
 
 register = template.Library()
@@ -76,6 +79,16 @@ def gb_per_s(bytes_per_s: float | None) -> str:
     return UNKNOWN if bytes_per_s is None else f"{_short(bytes_per_s / GB)} GB/s"
 
 
+@register.filter
+def bandwidth(bytes_per_s: float | None) -> str:
+    """Bytes/s in one direction with two digits, in GB/s or, where it is little, in MB/s."""
+    if bytes_per_s is None:
+        return UNKNOWN
+    size, unit = (GB, "GB/s") if bytes_per_s >= GB / 10 else (10**6, "MB/s")
+    number = bytes_per_s / size
+    return f"{number:,.0f} {unit}" if number >= 10 else f"{number:.2g} {unit}"
+
+
 def _short(number: float) -> str:
     return f"{number:,.1f}".removesuffix(".0")
 
@@ -86,6 +99,68 @@ def gib_span(span: Range | None) -> str:
     if span is None or span.low == span.high:
         return ""
     return f"{span.low / GIB:,.1f}–{span.high / GIB:,.1f} GiB"
+
+
+class Axed(Protocol):
+    """What time and cost mean for the workload of a page."""
+
+    def time_of(self, one: Candidate) -> Range | None: ...
+
+    def cost_of(self, one: Candidate) -> Cost | None: ...
+
+
+@register.filter
+def money_span(cost: Cost | None) -> str:
+    """Low to high; one figure where both read alike."""
+    return advice.span(cost)
+
+
+@register.filter
+def spanned(values: Range) -> str:
+    """Both ends with three digits."""
+    return cost_scatter.span(values)
+
+
+@register.filter
+def spanned_ms(values: Range) -> str:
+    """A range of seconds in milliseconds."""
+    return cost_scatter.span(
+        Range(*(end * 1000 for end in (values.low, values.typical, values.high)))
+    )
+
+
+@register.filter
+def grouped(number: int) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{number:,}"
+
+
+@register.filter
+def deadline(found: DeadlineVerdict) -> str:
+    """Whether it holds, and by how much."""
+    return deadline_words(found)
+
+
+@register.filter
+def of_row(kin: Mapping[str, Any], candidate: Candidate) -> Any:
+    """What a page keeps beside a row, by the row's own name in an address."""
+    return kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}", ())
+
+
+@register.filter
+def time_on(candidate: Candidate, axes: Axed) -> str:
+    """From low to high in the axis' unit; empty where it was not timed."""
+    time = axes.time_of(candidate)
+    return cost_scatter.span(time) if time else ""
+
+
+@register.filter
+def cost_on(candidate: Candidate, axes: Axed) -> str:
+    """From low to high in the axis' unit; empty without a comparable price."""
+    cost = axes.cost_of(candidate)
+    return (
+        cost_scatter.span(Range(*map(float, (cost.low, cost.typical, cost.high)))) if cost else ""
+    )
 
 
 @register.filter
@@ -190,8 +265,8 @@ def words(name: str | None) -> str:
 
 @register.filter
 def percent(share: float | None) -> str:
-    """A share as per cent with one decimal."""
-    return "–" if share is None else f"{share:.1%}"
+    """A share as per cent with one decimal, and nothing below zero that rounds to it."""
+    return "–" if share is None else f"{share:z.1%}"
 
 
 @register.filter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django import forms
 from django.http import HttpRequest, QueryDict
@@ -27,10 +28,16 @@ def chips_of(request: HttpRequest, form: forms.Form) -> list[Chip]:
     The workload is what is asked about, not a filter on it.
     """
     return [
-        Chip(f"{field.label}: {said(field, form.data.get(name, ''))}", without(request, name), name)
+        Chip(f"{field.label}: {_said_in(form, name, field)}", without(request, name), name)
         for name, field in form.fields.items()
-        if name != "workload" and form.cleaned_data.get(name) not in (None, "")
+        if name != "workload" and form.cleaned_data.get(name) not in (None, "", [])
     ]
+
+
+def _said_in(form: forms.Form, name: str, field: forms.Field) -> str:
+    """All values of a field that takes several."""
+    given: Any = form.data
+    return ", ".join(said(field, value) for value in given.getlist(name))
 
 
 def said(field: forms.Field, value: str) -> str:

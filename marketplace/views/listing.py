@@ -15,15 +15,19 @@ from evaluator.economics import terms_of
 from evaluator.findings import recall
 from evaluator.host import count
 from evaluator.jobs import Workload
+from evaluator.machine import Machine
 from evaluator.memory import budget
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import evaluations, listings, pictures
 from marketplace.forms import preset_names
+from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of, own_machines
-from marketplace.models import Listing, Price
+from marketplace.models import Listing
 from marketplace.price_history import Observation, price_history
 from marketplace.views.attributes import attributes_of, other_words
+from marketplace.views.checklist import checklist_of
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.links import links_context
 from marketplace.views.pages import render_page
 
@@ -32,6 +36,7 @@ PRICES_SHOWN = 100
 
 @login_not_required
 @require_safe
+@kept_a_minute
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed(), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
@@ -49,7 +54,7 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         "workload": workload,
         "verdict": verdict,
         **_prices(row),
-        **_offer(row, workload, verdict),
+        **_offer(row, workload, verdict, machine),
         **_history(row),
         **_plans(verdict),
         **_picture(workload, plan),
@@ -71,7 +76,9 @@ def chosen_plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:
     return named or verdict.best or verdict.nearest
 
 
-def _offer(row: Listing, workload: Workload, verdict: MachineVerdict) -> dict[str, Any]:
+def _offer(
+    row: Listing, workload: Workload, verdict: MachineVerdict, machine: Machine
+) -> dict[str, Any]:
     """The status and the checklist with what the offer itself adds: its rate, and whether it can
     be had. A machine that is sold out is ready for nothing.
     """
@@ -80,7 +87,12 @@ def _offer(row: Listing, workload: Workload, verdict: MachineVerdict) -> dict[st
         return {"status": verdict.status, "host": (), "counts": count(())}
     group = listings.offerings(Listing.objects.filter(pk=row.pk))
     offer = candidate_of(group, verdict, plan, terms_of(workload))
-    return {"status": offer.status, "host": offer.host, "counts": count(offer.host)}
+    return {
+        "status": offer.status,
+        "host": offer.host,
+        "counts": count(offer.host),
+        "checklist": checklist_of(offer.host, machine),
+    }
 
 
 def _plans(verdict: MachineVerdict) -> dict[str, Any]:
@@ -118,9 +130,10 @@ def _history(row: Listing) -> dict[str, Any]:
     return {"history": price_history(observed, timezone.now()), "observed": rows[:PRICES_SHOWN]}
 
 
-def _prices(row: Listing) -> dict[str, list[Price]]:
+def _prices(row: Listing) -> dict[str, Any]:
     found = list(row.prices.all())
     return {
+        "price_lock": lock_in(row.corrections, PRICE),
         "current": [price for price in found if price.superseded_at is None],
         "past": [price for price in found if price.superseded_at is not None][:PRICES_SHOWN],
     }

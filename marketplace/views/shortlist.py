@@ -3,41 +3,65 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from evaluator.jobs import Workload
-from evaluator.shortlist import Candidate, Shortlist
+from evaluator.candidates import Candidate
+from evaluator.shortlist import BEYOND_LIMIT, SAME_ELSEWHERE
 from evaluator.workload import workload_presets
-from marketplace import evaluations, listings
+from marketplace.advising import advised, rows_to_advise
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
-from marketplace.views.chips import Chip, chips_of, not_understood
+from marketplace.shelf import shelf
+from marketplace.views.answers import Answer, Question
+from marketplace.views.chips import Chip, changed, chips_of, not_understood
+from marketplace.views.drawings import drawing
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
+from marketplace.views.ranked import RANK
 
 PAGE, RESULTS = "shortlist/shortlist.html", "shortlist/_results.html"
+SCATTER = "_cost_scatter.svg"
 NOT_USABLE = 422
 """A field of the request cannot be used, so nothing was ranked."""
+
+PLACE = ("after", "picture")
+UNRANKED_SHOWN = 20
+
+CARRIED = ("workload", "tokens", "deadline")
+"""What of an address shapes the judging of one machine, for the page that compares some."""
+
+NUMERIC = frozenset({"memory", "time", "cost", "speed", "hourly", "gpus"})
+FILTERED_OUT = "a column filter excludes them"
+GROUPED = "they stand below another offer of the same hardware"
 
 
 @login_not_required
 @require_safe
+@kept_a_minute
 def shortlist(request: HttpRequest) -> HttpResponse:
     """A preset's shortlist. Everything that shapes it stands in the address."""
     form = PresetDemands(request.GET, gpu_models())
-    form.full_clean()
+    question = Question(form, request.GET)
     slug = request.GET.get("workload") or next(iter(workload_presets()))
+    chips = chips_of(request, form) + chips_of(request, question.columns)
+    known = [*form.fields, *question.columns.fields, *PLACE, *question.understood]
     shaped = {
-        "chips": chips_of(request, form),
-        "ignored": not_understood(request, form.fields),
+        "chips": chips,
+        "ignored": not_understood(request, known),
+        "slug": slug,
         "workload_query": f"?{urlencode({'workload': slug})}",
     }
-    return _answer(request, form, shaped)
+    return _answer(request, question, shaped)
 
 
 @login_not_required
@@ -48,67 +72,147 @@ def pasted(request: HttpRequest) -> HttpResponse:
         form = PastedDemands(None, gpu_models())
         form.initial = {"workload": _example(request.GET.get("workload", ""))}
         return render_page(request, PAGE, {"section": "shortlist", "form": form, "pasted": True})
-    form = PastedDemands(_without_dropped(request.POST), gpu_models())
-    form.full_clean()
-    chips = [replace(chip, remove="") for chip in chips_of(request, form)]
-    return _answer(request, form, {"chips": chips, "pasted": True})
+    data = _without_dropped(request.POST)
+    question = Question(PastedDemands(data, gpu_models()), data)
+    found = chips_of(request, question.form) + chips_of(request, question.columns)
+    chips = [replace(chip, remove="") for chip in found]
+    return _answer(request, question, {"chips": chips, "pasted": True})
 
 
-def _answer(request: HttpRequest, form: Demands, context: Mapping[str, Any]) -> HttpResponse:
-    page = {"section": "shortlist", "form": form, **context}
-    if not form.is_valid():
+def _answer(request: HttpRequest, question: Question, context: Mapping[str, Any]) -> HttpResponse:
+    page = {"section": "shortlist", **context, **_shape(request, question)}
+    found = question.answer(request.user)
+    if found is None:
         return render_page(request, PAGE, page, fragment=RESULTS, status=NOT_USABLE)
-    own: Workload = form.cleaned_data["workload"]
-    workload = replace(own, needs=form.needs_on_top_of(own.needs))
-    result = evaluations.shortlist_for(
-        workload, _offered(form), form.rows, keep=False, viewer=request.user
-    )
+    page |= answer_context(found)
+    if (request.POST or request.GET).get("picture") == "scatter":
+        return drawing(SCATTER, "scatter", found.scatter, "cost-against-time")
+    now = timezone.now()
+    rows = rows_to_advise(found.result, found.best)
+    page["advised"] = advised(found.workload, found.result, rows, now, request.user)
     page |= {
-        "workload": workload,
-        "result": result,
-        "best": best_of(result),
-        "implied": implied(workload, result),
-        "elsewhere": _offered_more_than_once(result),
+        "next": changed(request, {"after": found.ranked.next_key}),
+        "first": changed(request, {}),
+        "scatter_address": changed(request, {"picture": "scatter"}),
+        "carried": [(name, request.GET[name]) for name in CARRIED if request.GET.get(name)],
     }
     return render_page(request, PAGE, page, fragment=RESULTS)
 
 
-def _offered(form: Demands) -> Any:
-    model = form.cleaned_data["gpu"]
-    return listings.current().filter(gpu_model=model) if model else None
+def _shape(request: HttpRequest, question: Question) -> dict[str, Any]:
+    """The form, the columns, and where each column's head leads."""
+    return {
+        "form": question.form,
+        "columns": question.columns,
+        "drawn": [_head(request, question, one.key, one.title) for one in question.drawn],
+        "shown": dict.fromkeys(question.columns.shown, True),
+        "rank_head": _head(request, question, RANK, "#"),
+        "sort": f"{'-' if question.backwards else ''}{question.sort}",
+    }
 
 
-def _offered_more_than_once(result: Shortlist) -> set[str]:
+def _head(request: HttpRequest, question: Question, key: str, title: str) -> dict[str, str]:
+    """A second click on the column that sorts turns its order round."""
+    active = question.sort == key
+    word = f"-{key}" if active and not question.backwards else key
+    return {
+        "key": key,
+        "title": title,
+        "word": word,
+        "href": changed(request, {"sort": "" if word == RANK else word}),
+        "turn": ("descending" if question.backwards else "ascending") if active else "",
+    }
+
+
+def answer_context(found: Answer) -> dict[str, Any]:
+    """What the results, the title and the picture are made of."""
+    result, hidden = found.result, hidden_because(found)
+    return {
+        "workload": found.workload,
+        "result": result,
+        "ranked": found.ranked,
+        "axes": found.axes,
+        "best": found.best,
+        "scatter": found.scatter,
+        "shown_count": result.total - sum(hidden.values()),
+        "hidden": hidden,
+        "numeric": NUMERIC,
+        "near_misses": result.near_misses,
+        "unranked": result.unranked[:UNRANKED_SHOWN],
+        "unranked_more": max(0, len(result.unranked) - UNRANKED_SHOWN),
+        "implied": implied(found),
+        "elsewhere": _offered_more_than_once(found),
+    }
+
+
+def hidden_because(found: Answer) -> dict[str, int]:
+    """Every listing that no part of this page shows, under the first reason that holds."""
+    result, ranked = found.result, found.ranked
+    counts = Counter(result.hidden)
+    seen = {one.offering.key for one in _shown(found)}
+    for reason, ones in (
+        (GROUPED, chain.from_iterable(ranked.kin.values())),
+        (BEYOND_LIMIT, (*result.rows[:1], *ranked.elsewhere, *result.unranked[UNRANKED_SHOWN:])),
+        (FILTERED_OUT, ranked.excluded),
+    ):
+        for one in ones:
+            if one.offering.key not in seen:
+                seen.add(one.offering.key)
+                counts[reason] += 1 + len(one.alike)
+                counts[SAME_ELSEWHERE] -= len(one.alike)
+    return {reason: count for reason, count in counts.items() if count}
+
+
+def _shown(found: Answer) -> tuple[Candidate, ...]:
+    result = found.result
+    return (*found.ranked.shown, *result.unranked[:UNRANKED_SHOWN], *result.near_misses)
+
+
+def _offered_more_than_once(found: Answer) -> set[str]:
     """Configurations among the shown that several listings describe, resellers' included."""
-    shown = (*result.rows, *result.unranked, *result.near_misses)
-    counts = listings.times_offered(one.offering.configuration for one in shown)
+    counts = shelf().times_offered(one.offering.configuration for one in _shown(found))
     return {configuration for configuration, times in counts.items() if times > 1}
 
 
-def best_of(result: Shortlist) -> Candidate | None:
-    """The answer: one GPU where one is enough, else the first candidate that serves.
-
-    A price that can be compared comes first: without one nobody can say what the answer costs.
-    """
-    serving = [one for one in (*result.rows, *result.unranked) if one.status.serves]
-    return min(serving, key=lambda one: not one.rate.ranked, default=None)
-
-
-def implied(workload: Workload, result: Shortlist) -> list[Chip]:
+def implied(found: Answer) -> list[Chip]:
     """What always applies, and what the workload file itself demands."""
-    chips = [
-        Chip(f"prices in {result.currency} only"),
+    spot, currency = found.workload.needs.spot, found.result.currency
+    return [
+        Chip("on-demand and spot prices" if spot else "on-demand prices"),
+        Chip(f"prices in {currency} only"),
         Chip("listings gone from their catalog are hidden"),
+        Chip(f"listings not seen for {settings.HIDDEN_HOURS} hours are hidden"),
+        *_own_demands(found),
     ]
-    purchases = "on-demand and spot prices" if workload.needs.spot else "on-demand prices"
-    return [Chip(purchases), *chips]
+
+
+def _own_demands(found: Answer) -> list[Chip]:
+    """Needs of the workload file that no field of the form replaced."""
+    needs, asked = found.workload.needs, found.demands
+    own = {
+        "regions": ", ".join(needs.regions),
+        "max_price": needs.max_price_per_hour,
+        "min_grade": needs.min_grade and needs.min_grade.word,
+    }
+    return [
+        Chip(f"{DEMANDS[name]}, from the workload file: {value}")
+        for name, value in own.items()
+        if value and not asked.get(name)
+    ]
+
+
+DEMANDS = {
+    name: str(field.label)
+    for name, field in Demands.base_fields.items()
+    if name in ("regions", "max_price", "min_grade")
+}
 
 
 def _without_dropped(posted: QueryDict) -> QueryDict:
     """A chip's button sends the whole form and the name of the demand to take away."""
     kept = posted.copy()
     dropped = kept.get("drop", "")
-    if dropped in Demands.base_fields:
+    if dropped not in ("workload", "csrfmiddlewaretoken"):
         kept.pop(dropped, None)
     return kept
 

@@ -18,8 +18,17 @@ from evaluator.models import preset, presets
 from evaluator.plans import Plan
 from evaluator.ranges import InvalidRange, Range
 from evaluator.workload import parse_workload, workload_presets
+from tests.evaluator.hybrids import SHAPES as HYBRIDS
 
-SHAPES = [one for one in map(preset, presets()) if one.computable and one.dimensioned]
+KEPT = ("self_attn", "model.layers.1", "model.layers.30.mlp.up_proj", "lm_head")
+SHAPES = [
+    *(one for one in map(preset, presets()) if one.computable and one.dimensioned),
+    *HYBRIDS.values(),
+    replace(preset("llama-3.1-8b"), kept_16bit=KEPT),
+    replace(HYBRIDS["nemotron"], kept_16bit=("mixer", "model.layers.3")),
+    replace(preset("deepseek-v3"), predict_layers=1),
+    replace(preset("gemma-2-9b"), given_params=10**10),
+]
 MODELS = Models(SHAPES)
 
 
@@ -36,6 +45,7 @@ JOBS = (
     job("train", attention="unfused", schedule="gpipe", global_batch=64),
     job("train", schedule="zb-h2", zero_stage=1, precision="mixed-fp32-grads"),
     job("finetune", lora={"rank": 8}, weights_format="bnb-nf4", offload="params"),
+    job("train", zero_stage=2, reduce_bucket_size=5 * 10**7),
     job("train", recompute="offload", offload="optimizer", sequence_parallel=False),
 )
 DEGREE = st.sampled_from((1, 2, 3, 4, 8, 16))

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from evaluator.connections import Fault, FaultKind, Topology
 from evaluator.facts import UNKNOWN, Grade, declared
 from evaluator.findings import Code
 from evaluator.host import (
@@ -20,6 +24,7 @@ from evaluator.jobs import Workload
 from evaluator.machine import Availability, LinkClass, Machine
 from evaluator.plans import Plan
 from evaluator.prices import Basis, Quote, TimeUnit
+from evaluator.states import host_bytes
 from evaluator.units import GB
 from tests.evaluator.machines import known, machine, measured, serve, train
 
@@ -178,4 +183,162 @@ def test_gpu_count_and_memory_are_both_wanted() -> None:
 
 def test_pcie_is_told_with_its_grade() -> None:
     found = host_items(serve(), Plan(), machine(pcie_generation=declared(5)), WEIGHTS)
-    assert "PCIe 5, declared." in {one.reason for one in found}
+    assert "PCIe 5, declared; the width is not stated." in {one.reason for one in found}
+
+
+def seen(kind: FaultKind, gpus: tuple[int, ...] = ()) -> Topology:
+    return Topology(gpus=8, faults=(Fault(kind, gpus),), checked=(kind,))
+
+
+def all_items(of: Machine, plan: Plan, workload: Workload | None = None) -> tuple[HostItem, ...]:
+    return host_items(workload or serve(), plan, of, WEIGHTS)
+
+
+def test_every_item_that_the_checklist_promises_is_there() -> None:
+    names = {one.name for one in all_items(machine(), Plan(dp=16, shard=16, nodes=2), train())}
+    names |= {one.name for one in offer_items(None, Availability.UNKNOWN, None, 1)}
+    assert names == {
+        "GPU count and memory",
+        "local storage",
+        "persistent storage",
+        "driver, CUDA, NCCL",
+        "GPU against the engine",
+        "number formats",
+        "power limit",
+        "peer connectivity",
+        "vCPUs per GPU",
+        "host RAM",
+        "PCIe",
+        "shared memory",
+        "whole GPUs",
+        "virtualisation",
+        "ports",
+        "network between machines",
+        "rate basis",
+        "availability of the whole",
+    }
+
+
+@pytest.mark.parametrize("plan", [Plan(), Plan(tp=8), Plan(replicas=8), Plan(dp=16, nodes=2)])
+@pytest.mark.parametrize("workload", [serve(), train(checkpoint_bytes=10**12, offload="params")])
+def test_what_does_not_pass_says_what_would_mend_it(plan: Plan, workload: Workload) -> None:
+    poor = machine(
+        "P100",
+        vcpus=declared(1),
+        ram_bytes=declared(GB),
+        local_storage_bytes=declared(GB),
+        persistent_storage=declared(False),
+        driver_version=declared("390.46"),
+        cuda_version=declared("12.8"),
+        shm_bytes=declared(64 * 10**6),
+    )
+    for of in (poor, machine(), Machine()):
+        for one in all_items(of, plan, workload):
+            assert one.remedy or one.word is HostWord.PASS, one.name
+
+
+def test_facts_of_an_item_are_attributes_of_a_machine() -> None:
+    for one in all_items(machine(), Plan(dp=16, nodes=2), train()):
+        assert all(hasattr(Machine(), name) for name in one.facts), one.name
+        assert one.facts
+
+
+def test_a_grade_goes_with_the_word() -> None:
+    found = {one.name: one.grade for one in all_items(machine(vcpus=declared(64)), Plan(tp=8))}
+    assert found["vCPUs per GPU"] is Grade.DECLARED
+    assert found["host RAM"] is Grade.UNKNOWN
+
+
+def test_a_narrow_slot_fails_only_a_plan_that_cannot_leave_it_out() -> None:
+    of = machine(topology=known(seen(FaultKind.NARROW_SLOT, (3,))))
+    assert item("PCIe", of, Plan(tp=8)) is HostWord.FAIL
+    assert item("PCIe", of, Plan(tp=4)) is HostWord.UNKNOWN
+    assert item("PCIe", of, Plan(replicas=8)) is HostWord.UNKNOWN
+    full = replace(of, pcie_generation=declared(5))
+    assert item("PCIe", full, Plan(tp=4)) is HostWord.PASS
+
+
+def test_slices_fail_a_plan_whose_gpus_must_reach_each_other() -> None:
+    of = machine(topology=known(seen(FaultKind.SLICED)))
+    assert item("whole GPUs", of, Plan(tp=2)) is HostWord.FAIL
+    assert item("whole GPUs", of) is HostWord.UNKNOWN
+    assert item("whole GPUs", machine(fractional=True)) is HostWord.UNKNOWN
+    assert item("whole GPUs", machine()) is HostWord.PASS
+
+
+@pytest.mark.parametrize(
+    ("size", "plan", "word"),
+    [
+        (None, Plan(tp=2), HostWord.UNKNOWN),
+        (64 * 2**20, Plan(tp=2), HostWord.UNKNOWN),
+        (8 * 2**30, Plan(tp=2), HostWord.PASS),
+        (None, Plan(), HostWord.PASS),
+    ],
+)
+def test_shared_memory_is_asked_where_ranks_meet(
+    size: int | None, plan: Plan, word: HostWord
+) -> None:
+    assert item("shared memory", machine(shm_bytes=declared(size)), plan) is word
+
+
+def test_a_low_power_limit_leaves_the_speed_open() -> None:
+    assert item("power limit", machine(form="SXM")) is HostWord.UNKNOWN
+    assert item("power limit", machine(form="SXM", power_limit_watts=declared(700))) is (
+        HostWord.PASS
+    )
+    assert item("power limit", machine(form="SXM", power_limit_watts=declared(400))) is (
+        HostWord.UNKNOWN
+    )
+
+
+def test_a_guest_may_hide_the_links_that_a_plan_needs() -> None:
+    guest, bare = machine(virtual=declared(True)), machine(virtual=declared(False))
+    assert item("virtualisation", guest, Plan(tp=2)) is HostWord.UNKNOWN
+    assert item("virtualisation", bare, Plan(tp=2)) is HostWord.PASS
+    assert item("virtualisation", guest) is HostWord.PASS
+
+
+def test_each_server_wants_a_port() -> None:
+    assert item("ports", machine(), Plan(replicas=4)) is HostWord.UNKNOWN
+    assert item("ports", machine(open_ports=declared(4)), Plan(replicas=4)) is HostWord.PASS
+    assert item("ports", machine(open_ports=declared(1)), Plan(replicas=4)) is HostWord.UNKNOWN
+    assert item("ports", machine(), workload=train()) is HostWord.PASS
+
+
+def test_pinned_buffers_come_on_top_of_what_is_offloaded() -> None:
+    job, plan = train(offload="optimizer"), Plan(dp=8, shard=8)
+    kept = host_bytes(job, plan)
+    assert kept
+    assert item("host RAM", machine(ram_bytes=declared(kept - 1)), plan, job) is HostWord.FAIL
+    assert item("host RAM", machine(ram_bytes=declared(kept)), plan, job) is HostWord.UNKNOWN
+    assert item("host RAM", machine(ram_bytes=declared(2 * kept)), plan, job) is HostWord.PASS
+
+
+def test_the_disk_says_how_long_the_first_step_takes() -> None:
+    (assumed,) = [one for one in all_items(machine(), ONE_GPU) if one.name == "local storage"]
+    assert "minutes to the first step at an assumed download rate" in assumed.reason
+    quick = machine(download_bytes_per_s=declared(10**9), local_storage_bytes=declared(10**12))
+    (stated,) = [one for one in all_items(quick, ONE_GPU) if one.name == "local storage"]
+    assert "0 to 1 minutes to the first step at the stated download rate" in stated.reason
+
+
+SIZES = st.integers(1, 10**13)
+
+
+@given(SIZES, SIZES, st.sampled_from([Plan(), Plan(tp=8), Plan(dp=8, shard=8)]))
+def test_more_ram_or_disk_never_makes_a_word_worse(one: int, other: int, plan: Plan) -> None:
+    order = [HostWord.PASS, HostWord.UNKNOWN, HostWord.FAIL]
+    small, large = sorted((one, other))
+    jobs = (serve(), train(offload="optimizer", dataset_bytes=10**11))
+    for fact, name in (("ram_bytes", "host RAM"), ("local_storage_bytes", "local storage")):
+        for job in jobs:
+            words = [
+                item(
+                    name,
+                    machine(persistent_storage=declared(False), **{fact: declared(size)}),
+                    plan,
+                    job,
+                )
+                for size in (small, large)
+            ]
+            assert order.index(words[1]) <= order.index(words[0])

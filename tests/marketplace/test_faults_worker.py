@@ -114,7 +114,7 @@ BEFORE_THE_COMMIT = (
     "running.reader_of",  # before anything is fetched
     "visits.fetch_again",
     "running.keep",
-    "running.read_apart",
+    "running.parts_apart",
     "running.plan",
     "publishing.hold_fence",  # from here on inside the commit
     "publishing._upsert",
@@ -179,7 +179,7 @@ def _state_of(process: int) -> str:
     return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0]
 
 
-def _wait(done: Callable[[], bool], seconds: float = 40) -> None:
+def _wait(done: Callable[[], bool], seconds: float = 120) -> None:
     ends = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < ends
@@ -281,7 +281,7 @@ def test_a_reader_that_spins_is_ended_by_its_processor_time() -> None:
 
 def test_only_a_long_feed_is_given_longer_than_ten_seconds() -> None:
     assert reading.limits_for(499_999) == ReadingLimits()
-    assert reading.limits_for(6_000_000).cpu_seconds == 22
+    assert reading.limits_for(6_000_000).cpu_seconds == 34
     assert reading.limits_for(10**12).memory_bytes == 2**30
 
 
@@ -343,7 +343,7 @@ def test_an_attempt_is_counted_before_it_begins(
         seen.append(Snapshot.objects.get().attempts)
         raise ReaderDied
 
-    monkeypatch.setattr("marketplace.sync.running.read_apart", look)
+    monkeypatch.setattr("marketplace.sync.running.parts_apart", look)
     synced(source)
     assert (seen, Snapshot.objects.get().attempts) == ([1], 1)
 

@@ -22,7 +22,8 @@ def pages() -> list[str]:
     source = make_source()
     listing = make_listing(source)
     row = set_aside(source.runs.get())
-    return [*PUBLIC, listing.get_absolute_url(), f"/status/runs/{row.run_id}/"]
+    compared = f"/compare/?pick={listing.pk}:one&pick={listing.pk}:tp8"
+    return [*PUBLIC, listing.get_absolute_url(), f"/status/runs/{row.run_id}/", compared]
 
 
 def own_routes() -> Iterator[URLPattern]:
@@ -40,6 +41,8 @@ def test_only_routes_of_this_list_are_public() -> None:
     }
     assert opened == {
         "accuracy",
+        "compare",
+        "shared",
         "shortlist",
         "workloads",
         "listings",
@@ -71,7 +74,8 @@ def test_public_pages_answer(client: Client, pages: list[str]) -> None:
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
 def test_pages_are_only_read(client: Client, pages: list[str], method: str) -> None:
     for address in pages:
-        allowed = 422 if (address, method) == ("/workloads/", "post") else 405
+        takes_text = address.startswith(("/workloads/", "/compare/"))
+        allowed = 422 if takes_text and method == "post" else 405
         assert getattr(client, method)(address).status_code == allowed
 
 

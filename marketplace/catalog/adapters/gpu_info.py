@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 LONGEST = 4096
@@ -32,6 +33,7 @@ class GpuInfo:
     total: object = None
 
 
+@lru_cache(maxsize=4096)
 def read_gpu_info(text: str) -> GpuInfo:
     """Raises UnreadableGpuInfo, naming what was read. An empty field is an empty GpuInfo."""
     if not text.strip():

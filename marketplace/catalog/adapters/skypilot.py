@@ -12,22 +12,31 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from io import StringIO
+from dataclasses import dataclass, field, replace
+from io import BytesIO, TextIOWrapper
 
 from evaluator.findings import Code, finding
 from marketplace.catalog.adapters.skypilot_entries import entry_of
-from marketplace.catalog.adapters.skypilot_memory import custom_of
+from marketplace.catalog.adapters.skypilot_memory import Custom, Tally
 from marketplace.catalog.adapters.skypilot_rows import (
     LONGEST_TEXT,
-    Draft,
     RefusedRow,
     Row,
     draft,
     is_cpu_only,
     words_of,
 )
-from marketplace.catalog.base import Batch, Entry, Page, Quarantined, UnreadablePage
+from marketplace.catalog.base import (
+    NOTHING_READ,
+    Batch,
+    Entry,
+    Known,
+    Mark,
+    Page,
+    Quarantined,
+    UnreadablePage,
+)
+from marketplace.catalog.parts import ROWS, digest_of, identity_of, joined, set_aside
 from marketplace.catalog.reading.names import Aliases
 
 COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "GpuInfo", "Price", "Region")
@@ -36,21 +45,9 @@ COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "GpuInfo", "Pr
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
-@dataclass(slots=True)
-class _Reading:
-    """What has been read so far."""
-
-    aliases: Aliases = field(default_factory=dict)
-    drafts: list[Draft] = field(default_factory=list)
-    quarantined: list[Quarantined] = field(default_factory=list)
-    cpu_only: int = 0
-    rows: int = 0
-    whole: bool = True
-
-
 @dataclass(frozen=True, slots=True)
 class SkyPilotAdapter:
-    """An `Adapter`. A file is one page; it names no next one. `aliases` are a curator's."""
+    """A `RowAdapter`. A file is one page; it names no next one. `aliases` are a curator's."""
 
     aliases: Aliases = field(default_factory=dict)
 
@@ -59,13 +56,14 @@ class SkyPilotAdapter:
 
     def read(self, pages: Sequence[Page]) -> Batch:
         """All rows of the files. Raises UnreadablePage for another layout or no rows at all."""
-        texts = [_text(page.body) for page in pages]
-        reading = _Reading(self.aliases)
-        for text in texts:
-            _read_file(text, reading)
-        if not reading.rows:
+        return joined(self.parts(pages, NOTHING_READ))
+
+    def parts(self, pages: Sequence[Page], known: Known) -> Iterator[Batch]:
+        """Twice through the files: what all rows say together, then each row in its light."""
+        look = _look_over(pages, known, self.aliases)
+        if not look.rows:
             raise UnreadablePage(finding(Code.LAYOUT_CHANGED), "Rows: read 0, expected some.")
-        return _batch(reading, replaced=sum(text.count(REPLACED) for text in texts))
+        yield from _Reading(known, self.aliases, look).parts(pages)
 
 
 def has_listings(header: Iterable[str]) -> bool:
@@ -73,26 +71,46 @@ def has_listings(header: Iterable[str]) -> bool:
     return set(COLUMNS) <= {name.strip() for name in header}
 
 
-def _text(body: bytes) -> str:
-    """NUL is no text: PostgreSQL refuses it inside the words that are kept."""
-    return body.decode("utf-8-sig", errors="replace").replace("\0", REPLACED)
+# --- lines and rows of a file
 
 
-def _read_file(text: str, reading: _Reading) -> None:
-    lines = _lines(text)
-    header = [name.strip() for name in next(lines, None) or ()]
-    if not has_listings(header):
-        read, expected = ", ".join(header)[:200], ", ".join(COLUMNS)
-        raise UnreadablePage(
-            finding(Code.LAYOUT_CHANGED), f"Columns: read {read or 'none'}; expected {expected}."
-        )
-    for cells in lines:
-        _take(header, cells, reading)
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line that is not blank. `row` is None where it is torn, `cells` where it is no CSV."""
+
+    header: Sequence[str]
+    cells: Sequence[str] | None
+    row: Row | None
+
+    def digest(self, salt: str) -> str:
+        return digest_of(salt, self.header, self.cells or ())
+
+    @property
+    def place(self) -> int:
+        """Of the name under which it stands. Two of one number are looked at together."""
+        row = self.row or {}
+        names = ("InstanceType", "Region", "AvailabilityZone")
+        return hash(tuple(row.get(name, "").strip() for name in names))
 
 
-def _lines(text: str) -> Iterator[list[str] | None]:
+def _lines_of(pages: Sequence[Page]) -> Iterator[_Line]:
+    """Raises UnreadablePage for a file of another layout."""
+    for page in pages:
+        lines = _cells_of(page.body)
+        header = [name.strip() for name in next(lines, None) or ()]
+        if not has_listings(header):
+            read, expected = ", ".join(header)[:200], ", ".join(COLUMNS)
+            detail = f"Columns: read {read or 'none'}; expected {expected}."
+            raise UnreadablePage(finding(Code.LAYOUT_CHANGED), detail)
+        for cells in lines:
+            whole = cells is not None and len(cells) == len(header)
+            row = dict(zip(header, cells or (), strict=True)) if whole else None
+            yield _Line(header, cells, row)
+
+
+def _cells_of(body: bytes) -> Iterator[list[str] | None]:
     """Rows that are not blank; None for one that is no CSV."""
-    reader = csv.reader(StringIO(text, newline=""), strict=True)
+    reader = csv.reader(_text_of(body), strict=True)
     while True:
         try:
             cells = next(reader)
@@ -105,20 +123,114 @@ def _lines(text: str) -> Iterator[list[str] | None]:
             yield cells
 
 
-def _take(header: Sequence[str], cells: Sequence[str] | None, reading: _Reading) -> None:
-    reading.rows += 1
-    if cells is None or len(cells) != len(header):
-        reading.whole = False
-        reading.quarantined.append(_cut_row(len(header), cells))
+def _text_of(body: bytes) -> Iterator[str]:
+    """Line by line. NUL is no text: PostgreSQL refuses it inside the words that are kept."""
+    for line in TextIOWrapper(BytesIO(body), "utf-8-sig", errors="replace", newline=""):
+        yield line.replace("\0", REPLACED)
+
+
+# --- the whole file
+
+
+@dataclass(slots=True)
+class _Look:
+    """What all rows say together: how memory is written, and which names stand several times."""
+
+    tally: Tally = field(default_factory=Tally)
+    places: Counter[int] = field(default_factory=Counter)
+    rows: int = 0
+    replaced: int = 0
+
+
+def _look_over(pages: Sequence[Page], known: Known, aliases: Aliases) -> _Look:
+    look = _Look()
+    for line in _lines_of(pages):
+        look.rows += 1
+        look.replaced += sum(cell.count(REPLACED) for cell in line.cells or ())
+        if line.row is not None:
+            look.places[line.place] += 1
+            _count(line, known, aliases, look.tally)
+    return look
+
+
+def _count(line: _Line, known: Known, aliases: Aliases, tally: Tally) -> None:
+    row = line.row or {}
+    hint = known.hints.get(line.digest(known.salt)) if known.hints else None
+    if hint is not None:
+        tally.count_hint(hint, row["AcceleratorName"].strip())
         return
-    row = dict(zip(header, cells, strict=True))
     try:
+        if not is_cpu_only(row):
+            tally.count(draft(row, aliases))
+    except RefusedRow:
+        return
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Row by row, in the light of the whole file."""
+
+    known: Known
+    aliases: Aliases
+    look: _Look
+    entries: list[Entry] = field(default_factory=list)
+    rivals: list[Entry] = field(default_factory=list)
+    quarantined: list[Quarantined] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    cpu_only: int = 0
+    whole: bool = True
+
+    def parts(self, pages: Sequence[Page]) -> Iterator[Batch]:
+        custom = self.look.tally.custom()
+        for line in _lines_of(pages):
+            self._take(line, custom)
+            if len(self.entries) + len(self.skipped) >= ROWS:
+                yield self._part()
+        unique, repeated = _split_repeated(self.rivals)
+        self.entries += unique
+        self.quarantined += repeated
+        yield self._last()
+
+    def _part(self) -> Batch:
+        part = Batch(tuple(self.entries), tuple(self.quarantined), skipped=tuple(self.skipped))
+        self.entries, self.quarantined, self.skipped = [], [], []
+        return part
+
+    def _last(self) -> Batch:
+        replaced = self.look.replaced
+        return replace(
+            self._part(),
+            left_out={"no GPU named": self.cpu_only} if self.cpu_only else {},
+            findings=(finding(Code.ENCODING_REPLACED, count=replaced),) if replaced else (),
+            complete=self.whole,
+        )
+
+    def _take(self, line: _Line, custom: Custom) -> None:
+        if line.row is None:
+            self.whole = False
+            self.quarantined.append(_cut_row(len(line.header), line.cells))
+            return
+        digest, alone = line.digest(self.known.salt), self.look.places[line.place] == 1
+        if alone and self._is_known(digest, line.row, custom):
+            self.skipped.append(digest)
+            return
+        try:
+            self._read(line.row, digest, custom, self.entries if alone else self.rivals)
+        except RefusedRow as refused:
+            self.quarantined.append(_quarantined(line.row, refused))
+
+    def _is_known(self, digest: str, row: Row, custom: Custom) -> bool:
+        """Read before, when the whole file said the same about it."""
+        hint = self.known.hints.get(digest)
+        return hint is not None and custom.still_says(hint, row["AcceleratorName"].strip())
+
+    def _read(self, row: Row, digest: str, custom: Custom, into: list[Entry]) -> None:
         if is_cpu_only(row):
-            reading.cpu_only += 1
-        else:
-            reading.drafts.append(draft(row, reading.aliases))
-    except RefusedRow as refused:
-        reading.quarantined.append(_quarantined(row, refused))
+            self.cpu_only += 1
+            return
+        item = draft(row, self.aliases)
+        mark = Mark(digest, custom.hint(item))
+        into.append(replace(entry_of(item, custom), mark=mark))
 
 
 def _cut_row(expected: int, cells: Sequence[str] | None) -> Quarantined:
@@ -137,50 +249,19 @@ def _quarantined(row: Row, refused: RefusedRow) -> Quarantined:
     )
 
 
-def _batch(reading: _Reading, replaced: int) -> Batch:
-    entries = _entries(reading)
-    unique, repeated = _split_repeated(entries)
-    left_out = {"no GPU named": reading.cpu_only} if reading.cpu_only else {}
-    return Batch(
-        entries=tuple(unique),
-        quarantined=(*reading.quarantined, *repeated),
-        left_out=left_out,
-        findings=(finding(Code.ENCODING_REPLACED, count=replaced),) if replaced else (),
-        complete=reading.whole,
-    )
-
-
-def _entries(reading: _Reading) -> list[Entry]:
-    custom = custom_of(reading.drafts)
-    entries = []
-    for item in reading.drafts:
-        try:
-            entries.append(entry_of(item, custom))
-        except RefusedRow as refused:
-            reading.quarantined.append(_quarantined(item.row, refused))
-    return entries
-
-
-_Key = tuple[str, str, str, int | None]
-
-
-def _key(entry: Entry) -> _Key:
-    return (entry.sku, entry.region, entry.zone, entry.vram_bytes_per_gpu)
-
-
-def _split_repeated(entries: Iterable[Entry]) -> tuple[list[Entry], list[Quarantined]]:
+def _split_repeated(rows: Sequence[Entry]) -> tuple[list[Entry], list[Quarantined]]:
     """Rows whose key stands once, and all rows of a key that stands more often.
 
     Two prices under one key cannot be told apart, so neither is shown.
     """
-    rows = list(entries)
-    times = Counter(map(_key, rows))
-    unique = [entry for entry in rows if times[_key(entry)] == 1]
-    repeated = [_repeated(entry, times[_key(entry)]) for entry in rows if times[_key(entry)] > 1]
+    times = Counter(map(identity_of, rows))
+    unique = [entry for entry in rows if times[identity_of(entry)] == 1]
+    repeated = [
+        _repeated(one, times[identity_of(one)]) for one in rows if times[identity_of(one)] > 1
+    ]
     return unique, repeated
 
 
 def _repeated(entry: Entry, times: int) -> Quarantined:
     key = " / ".join(filter(None, (entry.sku, entry.region, entry.zone)))
-    reason = finding(Code.DUPLICATE_KEY, key=key, times=times)
-    return Quarantined(entry.sku, reason, entry.region, entry.zone, entry.words)
+    return set_aside(entry, finding(Code.DUPLICATE_KEY, key=key, times=times))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from evaluator.findings import Code, finding
 from evaluator.gpus import known_sizes_gb
@@ -13,6 +14,15 @@ from marketplace.catalog.vram import Resolved, Scope, resolve
 
 ENOUGH_ROWS = 3
 """So many rows without doubt have to agree before they decide one that has two readings."""
+
+
+class Vote(StrEnum):
+    """What a row says of the memory column of its file. `one` is a row of a single GPU."""
+
+    ONE = "one"
+    EACH = "each"
+    TOTAL = "total"
+    OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +35,44 @@ class Custom:
     scope: Scope = Scope.UNKNOWN
     names_of_one: frozenset[str] = frozenset()
 
+    def hint(self, draft: Draft) -> str:
+        """What a row told, and what it was told: kept with it, for when it is not read again."""
+        return " ".join((vote_of(draft), *self._told(draft.accelerator)))
 
-def custom_of(drafts: Sequence[Draft]) -> Custom:
-    """The scope is EACH or TOTAL when every decisive row of the file says so, else UNKNOWN.
+    def still_says(self, hint: str, accelerator: str) -> bool:
+        """Whether the row of that hint would be told the same now."""
+        return hint.split(" ")[1:] == list(self._told(accelerator))
 
-    A row is decisive when its figure is a published size in one way only: 8 x H100 with 81920 MiB
-    can only be each, with 655360 only a total.
+    def _told(self, accelerator: str) -> tuple[str, str]:
+        return self.scope, "one" if accelerator in self.names_of_one else "any"
+
+
+@dataclass(slots=True)
+class Tally:
+    """The votes of all rows of a file.
+
+    The scope is EACH or TOTAL when every decisive row of the file says so, else UNKNOWN. A row is
+    decisive when its figure is a published size in one way only: 8 x H100 with 81920 MiB can only
+    be each, with 655360 only a total.
     """
-    scopes = [_decisive_scope(draft) for draft in drafts]
-    known = [scope for scope in scopes if scope is not Scope.UNKNOWN]
-    agreed = len(known) >= ENOUGH_ROWS and len(set(known)) == 1
-    names = frozenset(draft.accelerator for draft in drafts if draft.gpu_count == 1)
-    return Custom(known[0] if agreed else Scope.UNKNOWN, names)
+
+    votes: Counter[str] = field(default_factory=Counter)
+    names_of_one: set[str] = field(default_factory=set)
+
+    def count(self, draft: Draft) -> None:
+        self.count_hint(vote_of(draft), draft.accelerator)
+
+    def count_hint(self, hint: str, accelerator: str) -> None:
+        vote = hint.split(" ")[0]
+        self.votes[vote] += 1
+        if vote == Vote.ONE:
+            self.names_of_one.add(accelerator)
+
+    def custom(self) -> Custom:
+        each, total = self.votes[Vote.EACH], self.votes[Vote.TOTAL]
+        agreed = each + total >= ENOUGH_ROWS and not (each and total)
+        scope = Scope.EACH if each else Scope.TOTAL
+        return Custom(scope if agreed else Scope.UNKNOWN, frozenset(self.names_of_one))
 
 
 def memory_of(draft: Draft, custom: Custom) -> Resolved:
@@ -63,14 +99,16 @@ def _of_share(draft: Draft, resolved: Resolved) -> Resolved:
     return Resolved(findings=(finding(Code.VRAM_UNKNOWN, words=words),))
 
 
-def _decisive_scope(draft: Draft) -> Scope:
-    if draft.gpu_count < 2 or draft.fraction or not draft.column_figure:
-        return Scope.UNKNOWN
+def vote_of(draft: Draft) -> Vote:
+    if draft.gpu_count == 1:
+        return Vote.ONE
+    if draft.fraction or not draft.column_figure:
+        return Vote.OPEN
     resolved = resolve(draft.model, draft.gpu_count, (draft.column_figure,))
     if resolved.ambiguous or resolved.bytes_per_gpu is None:
-        return Scope.UNKNOWN
+        return Vote.OPEN
     codes = {item.code for item in resolved.findings}
-    return Scope.TOTAL if Code.VRAM_TOTAL_DIVIDED in codes else Scope.EACH
+    return Vote.TOTAL if Code.VRAM_TOTAL_DIVIDED in codes else Vote.EACH
 
 
 def _without_doubt(draft: Draft, resolved: Resolved) -> Resolved:

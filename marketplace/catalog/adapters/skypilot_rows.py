@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from evaluator.findings import Code, Finding, finding
-from evaluator.gpus import Label, read_label, relatives_of
+from evaluator.gpus import Label, relatives_of
 from evaluator.units import GB, GIB, MIB
 from marketplace.catalog.adapters.gpu_info import GpuInfo, UnreadableGpuInfo, read_gpu_info
-from marketplace.catalog.reading.names import NO_ALIASES, Aliases, label_with
+from marketplace.catalog.reading.names import NO_ALIASES, Aliases, label_of, label_with
 from marketplace.catalog.vram import Figure, figures_of
 
 Row = Mapping[str, str]
@@ -95,7 +95,7 @@ def draft(row: Row, aliases: Aliases = NO_ALIASES) -> Draft:
     info = _gpu_info(row)
     count = _required_count(row)
     names = (row["AcceleratorName"], info.name, row["InstanceType"], row.get("UpstreamCloudId", ""))
-    labels = tuple(map(read_label, names))
+    labels = tuple(map(label_of, names))
     if aliases and not any(label.model for label in labels):
         labels = tuple(label_with(name, aliases) for name in names)
     return Draft(

@@ -1,0 +1,199 @@
+"""What every rank class of many (model, plan) pairs holds, from counts along the layers.
+
+Each model is looked at once: its pieces, and for every place how many of the first n layers have
+it. Any stage of any pipeline is then a difference of two such counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluator.parameters import Split
+from evaluator.partition import (
+    Piece,
+    RankClass,
+    Rule,
+    Stage,
+    ends_of,
+    groups_of,
+    layer_weight,
+    layers_of,
+    pieces_of,
+    share_of_layers,
+)
+from evaluator.ranges import Number
+from evaluator.shapes import Layer, Mixer, ModelShape
+
+Column = NDArray[Any]
+PieceKey = tuple[str, str, str]
+"""Place, split and rule of a piece as plain words, which are faster to look up than members."""
+MEMORY = {Mixer.ATTENTION: "cached", Mixer.RECURRENT: "recurrent"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One model: numbers of its pieces by key, and the group and the weight of each layer."""
+
+    keys: tuple[PieceKey, ...]
+    numbers: Column
+    places: tuple[str, ...]
+    kinds: tuple[Layer, ...]
+    of_layer: Column
+    weights: Column
+    whole: tuple[int, ...]
+
+
+@lru_cache(maxsize=1024)
+def rows_of(shape: ModelShape) -> Rows:
+    groups, of_layer = groups_of(shape)
+    pieces = pieces_of(shape)
+    states = shape.recurrence.layers if shape.recurrence else 0
+    cached = shape.layers if shape.cached_layers is None else shape.cached_layers
+    each = [layer_weight(shape, group.kind) for group in groups]
+    return Rows(
+        keys=tuple((one.place, one.split.value, one.rule.value) for one in pieces),
+        numbers=np.array([(one.params, one.kv_heads, one.experts, one.axis) for one in pieces]),
+        places=tuple(group.place for group in groups),
+        kinds=tuple(group.kind for group in groups),
+        of_layer=np.array(of_layer),
+        weights=np.array(each)[np.array(of_layer)],
+        whole=(shape.layers, cached, states, shape.tied, shape.predict_layers, bool(shape.kinds)),
+    )
+
+
+class StageTable:
+    """Stages of models by their index. `places` are where layers may be, in the order of names."""
+
+    def __init__(self, shapes: Sequence[ModelShape]) -> None:
+        rows = [rows_of(shape) for shape in shapes]
+        self.keys = sorted({key for row in rows for key in row.keys})
+        self.kinds = dict(
+            sorted((p, k) for row in rows for p, k in zip(row.places, row.kinds, strict=True))
+        )
+        self.places = tuple(self.kinds)
+        self._numbers = _numbers(rows, self.keys)
+        whole = np.array([row.whole for row in rows]).T
+        self._layers, self._cached, self._states, self._tied, self._further, self._listed = whole
+        there = np.arange(max(self._layers)) < self._layers[:, np.newaxis]
+        self._at = _places_of_layers(rows, self.places, there)
+        self._before = _counts_before(self._at, len(self.places))
+        self._last = self._at[np.arange(len(rows)), self._layers - 1]
+        self._weight = _sums_before(_scattered([row.weights for row in rows], there, 0))
+        self._middle: dict[int, Column] = {}
+
+    def stages(self, which: Column, pipelines: Number) -> Stage:
+        """What each rank class of each pair holds: counts of shape (rank classes, pairs)."""
+        stage = self._stage_indices(which, pipelines)
+        first, count = layers_of(self._layers[which], pipelines, stage)
+        held = self._before[:, which, first + count] - self._before[:, which, first]
+        starts, ends = stage == 0, stage == pipelines - 1
+        memory = self._memory(which, held, count)
+        rank = RankClass("every class", stage, first, count, starts, ends, **memory)
+        counts = self._by_place(which, held, rank)
+        numbers = self._numbers[:, :, which]
+        pieces = (
+            Piece(place, Split(split), Rule(rule), params, counts[place], heads, experts, axis)
+            for (place, split, rule), (params, heads, experts, axis) in zip(
+                self.keys, numbers, strict=True
+            )
+        )
+        return Stage(rank, tuple(pieces), _by_kind(self.kinds, counts))
+
+    def _by_place(self, which: Column, held: Column, rank: RankClass) -> dict[str, Column]:
+        """How often each place occurs; layers that predict further are alike to the last one."""
+        tied, further = self._tied[which], self._further[which]
+        counts = ends_of(tied, further, rank.has_embedding, rank.has_head)
+        more = further * rank.has_head
+        for at, place in enumerate(self.places):
+            counts[place] = held[at] + more * (self._last[which] == at)
+        return counts
+
+    def _memory(self, which: Column, held: Column, count: Column) -> dict[str, Column]:
+        """Layers that keep tokens or a state: counted, or a share where only totals are known."""
+        layers, listed = self._layers[which], self._listed[which]
+        totals = {Mixer.ATTENTION: self._cached, Mixer.RECURRENT: self._states}
+        return {
+            name: np.where(
+                listed,
+                sum(held[at] for at, kind in enumerate(self.kinds.values()) if kind.mixer is mixer),
+                share_of_layers(totals[mixer][which], count, layers),
+            )
+            for mixer, name in MEMORY.items()
+        }
+
+    def _stage_indices(self, which: Column, pipelines: Column) -> Column:
+        """First, heaviest middle and last stage of each pair; a plan that lacks one repeats it."""
+        degrees, place = np.unique(pipelines, return_inverse=True)
+        middle = np.array([self._heaviest(int(degree)) for degree in degrees])
+        return np.array([np.zeros_like(pipelines), middle[place, which], pipelines - 1])
+
+    def _heaviest(self, pipeline: int) -> Column:
+        """The heaviest stage but the first and the last, of each model."""
+        if pipeline not in self._middle:
+            self._middle[pipeline] = self._weighed(pipeline)
+        return self._middle[pipeline]
+
+    def _weighed(self, pipeline: int) -> Column:
+        if pipeline < 3:
+            return np.full(len(self._layers), pipeline - 1)
+        inner = np.arange(1, pipeline - 1)[:, np.newaxis]
+        first, count = layers_of(self._layers, pipeline, inner)
+        model = np.arange(len(self._layers))
+        weights = self._weight[model, first + count] - self._weight[model, first]
+        heaviest: Column = np.argmax(weights, axis=0) + 1
+        return heaviest
+
+
+def _numbers(rows: Sequence[Rows], keys: Sequence[PieceKey]) -> Column:
+    """Of the shape (pieces, numbers of a piece, models); no parameters where a model lacks one."""
+    slot = {key: index for index, key in enumerate(keys)}
+    of_piece = [slot[key] for row in rows for key in row.keys]
+    of_model = np.repeat(np.arange(len(rows)), [len(row.keys) for row in rows])
+    found = np.concatenate([row.numbers for row in rows])
+    table = np.ones((len(keys), found.shape[1], len(rows)), dtype=found.dtype)
+    table[:, 0] = 0
+    table[of_piece, :, of_model] = found
+    return table
+
+
+def _places_of_layers(rows: Sequence[Rows], places: Sequence[str], there: Column) -> Column:
+    """The place of each layer of each model; -1 behind its last layer."""
+    slot = {place: index for index, place in enumerate(places)}
+    slots = np.array([slot[place] for row in rows for place in row.places])
+    before = np.cumsum([0, *(len(row.places) for row in rows)])
+    groups = [row.of_layer + start for row, start in zip(rows, before, strict=False)]
+    return _scattered([slots[np.concatenate(groups)]], there, -1)
+
+
+def _scattered(values: Sequence[Column], there: Column, elsewhere: int) -> Column:
+    """Values laid row by row on where they belong."""
+    flat = np.concatenate(values)
+    table = np.full(there.shape, elsewhere, dtype=flat.dtype)
+    table[there] = flat
+    return table
+
+
+def _counts_before(at: Column, places: int) -> Column:
+    """How many of the first n layers are at each place: (places, models, n)."""
+    there = at == np.arange(places)[:, np.newaxis, np.newaxis]
+    return _sums_before(there.astype(np.int64))
+
+
+def _sums_before(values: Column) -> Column:
+    sums = np.cumsum(values, axis=-1)
+    return np.concatenate([np.zeros_like(sums[..., :1]), sums], axis=-1)
+
+
+def _by_kind(
+    kinds: Mapping[str, Layer], counts: Mapping[str, Column]
+) -> tuple[tuple[Layer, Column], ...]:
+    found: dict[Layer, Column] = {}
+    for place, kind in kinds.items():
+        found[kind] = found[kind] + counts[place] if kind in found else counts[place]
+    return tuple(sorted(found.items(), key=lambda item: item[0]))

@@ -1,0 +1,172 @@
+"""Two to four candidates side by side, what differs first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from evaluator.candidates import Candidate, candidate_of, with_findings, with_outlook
+from evaluator.economics import terms_of
+from evaluator.jobs import Workload
+from evaluator.machine import Machine
+from evaluator.plans import Plan
+from evaluator.verdict import MachineVerdict, PlanVerdict
+from marketplace import evaluations, listings
+from marketplace.evaluations import Viewer
+from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
+from marketplace.machines import machine_of, own_machines
+from marketplace.models import Listing
+from marketplace.seen import SHOWN
+from marketplace.templatetags.present import gib_number, gib_span, rate, spanned
+from marketplace.views.axes import Axes, axes_of
+from marketplace.views.kept import kept_a_minute
+from marketplace.views.pages import render_page
+from marketplace.views.paging import whole_number
+
+FEWEST, MOST = 2, 4
+NOT_USABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One side. `machine` is the viewer's own where one was seen under the listing."""
+
+    listing: Listing
+    machine: Machine
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    label: str
+    texts: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        return len(set(self.texts)) > 1
+
+
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+@kept_a_minute
+def compare(request: HttpRequest) -> HttpResponse:
+    data = request.POST or request.GET
+    kind = PastedDemands if request.method == "POST" else PresetDemands
+    form: Demands = kind(data, gpu_models())
+    if not form.is_valid():
+        return _refused(request, "The workload cannot be read, so nothing was compared.")
+    workload = form.demanded(form.cleaned_data["workload"])
+    sides = list(_sides(workload, _picked(data.getlist("pick")), request.user))
+    if not FEWEST <= len(sides) <= MOST:
+        return _refused(
+            request, f"Tick {FEWEST} to {MOST} candidates; {len(sides)} can be compared."
+        )
+    lines = lines_of(sides, axes_of(workload, terms_of(workload).currency))
+    context = {
+        "section": "shortlist",
+        "workload": workload,
+        "slug": "" if request.POST else data.get("workload", ""),
+        "sides": sides,
+        "differing": [line for line in lines if line.differs],
+        "equal": [line for line in lines if not line.differs],
+    }
+    return render_page(request, "shortlist/compare.html", context)
+
+
+def _refused(request: HttpRequest, words: str) -> HttpResponse:
+    context = {"section": "shortlist", "refusal": words}
+    return render_page(request, "shortlist/compare.html", context, status=NOT_USABLE)
+
+
+def _picked(picks: Sequence[str]) -> dict[tuple[int, str], None]:
+    """Listing and plan of each tick "12:tp8", once each, in order."""
+    parts = (pick.partition(":") for pick in picks[: 2 * MOST])
+    return {(whole_number(key), plan): None for key, _, plan in parts}
+
+
+def _sides(
+    workload: Workload, picked: Mapping[tuple[int, str], None], viewer: Viewer
+) -> Iterator[Compared]:
+    keys = [key for key, _ in picked]
+    rows = {row.pk: row for row in listings.detailed().filter(pk__in=keys)}
+    rented = own_machines(viewer, keys)
+    offered = {int(one.key): one for one in listings.offerings(Listing.objects.filter(pk__in=keys))}
+    for key, plan_key in picked:
+        if (row := rows.get(key)) is None:
+            continue
+        machine = machine_of(row, rented.get(key))
+        verdict = evaluations.judge_listing(workload, row, rented.get(key))
+        plan = _plan(verdict, plan_key)
+        if plan is not None:
+            found = candidate_of([offered[key]], verdict, plan, terms_of(workload))
+            whole = with_findings(with_outlook(found, workload, machine), timezone.now())
+            yield Compared(row, machine, whole)
+
+
+def _plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:
+    named = next((one for one in verdict.plans if one.plan.key == key), None)
+    return named or verdict.best or verdict.nearest
+
+
+def lines_of(sides: Sequence[Compared], axes: Axes) -> list[Line]:
+    """First what decides, then the machine attribute by attribute."""
+    deciding = [
+        Line(label, tuple(text(side.candidate, axes) for side in sides))
+        for label, text in DECIDING.items()
+    ]
+    known = [
+        Line(label, tuple(_attribute(side.machine, name, show) for side in sides))
+        for name, label, show, _ in SHOWN
+    ]
+    return [*deciding, *known]
+
+
+def _attribute(machine: Machine, name: str, show: Callable[[Any], str]) -> str:
+    fact = getattr(machine, name)
+    return f"{show(fact.value)} ({fact.grade.word})" if fact.known else "unknown"
+
+
+def _memory(one: Candidate, axes: Axes) -> str:
+    fit = one.plan.fit
+    if fit.needed is None:
+        return "unknown"
+    return f"{gib_number(fit.needed.typical)} of {gib_number(fit.allowed_bytes)} GiB"
+
+
+def _time(one: Candidate, axes: Axes) -> str:
+    time = axes.time_of(one)
+    return f"{spanned(time)} {axes.time_unit}" if time else "not timed"
+
+
+def _cost(one: Candidate, axes: Axes) -> str:
+    cost = axes.cost_of(one)
+    return f"{cost.low:,.2f}–{cost.high:,.2f} {axes.cost_unit}" if cost else "unknown"
+
+
+def _gpus(plan: Plan) -> str:
+    return f"{plan.gpus} on {plan.nodes} machines" if plan.nodes > 1 else str(plan.gpus)
+
+
+DECIDING: Mapping[str, Callable[[Candidate, Axes], str]] = {
+    "Status": lambda one, _: one.status.value,
+    "Plan": lambda one, _: one.plan.plan.label,
+    "GPUs of the plan": lambda one, _: _gpus(one.plan.plan),
+    "Memory per GPU": _memory,
+    "Memory, low to high": lambda one, _: gib_span(one.plan.fit.needed) or "unknown",
+    "Link it needs": lambda one, _: one.plan.link.word.value.replace("_", " "),
+    "Time": _time,
+    "Cost": _cost,
+    "Price as published": lambda one, _: rate(one.rate.quote),  # type: ignore[arg-type]
+    "Per hour, all machines": lambda one, _: (
+        "not derivable" if one.cost_per_hour is None else f"{one.cost_per_hour:,.4f}"
+    ),
+    "Availability": lambda one, _: one.offering.availability.value.replace("_", " "),
+    "Weakest evidence": lambda one, _: f"{one.plan.weakest.fact}, {one.plan.weakest.grade.word}",
+    "Warnings": lambda one, _: "; ".join(found.sentence for found in one.warnings) or "none",
+}

@@ -1,0 +1,156 @@
+"""Answers that somebody kept: as they stood, what changed since, and read-only for others."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from evaluator.reports import evaluator_version
+from evaluator.workload import workload_presets
+from marketplace.forms import PastedDemands, PresetDemands, as_workload, gpu_models, read_json
+from marketplace.frozen import changes, freeze
+from marketplace.models import SavedShortlist
+from marketplace.models.saved import new_token
+from marketplace.views.answers import Answer, Question
+from marketplace.views.pages import render_page
+
+MOST_SAVED = 200
+"""Of one person, so that nobody fills the database."""
+
+LONGEST_ADDRESS = 4000
+SENTENCE = "shortlist/_sentence.html"
+NOT_OF_THE_ANSWER = ("csrfmiddlewaretoken", "workload", "picture", "pick", "address", "drop")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def saved(request: HttpRequest) -> HttpResponse:
+    """The list of the viewer's own answers; a POST keeps one more."""
+    own = SavedShortlist.objects.filter(owner=request.user)  # type: ignore[misc]
+    if request.method == "POST":
+        return _keep(request)
+    context = {"section": "saved", "saved": own.defer("rows", "document")[:MOST_SAVED]}
+    return render_page(request, "saved/saved.html", context)
+
+
+def _keep(request: HttpRequest) -> HttpResponse:
+    question, data = _question(request)
+    found = question.answer(request.user)
+    if found is None:
+        messages.error(request, "A field could not be used, so nothing was saved.")
+        return redirect("shortlist")
+    if SavedShortlist.objects.filter(owner=request.user).count() >= MOST_SAVED:  # type: ignore[misc]
+        messages.error(request, f"You keep {MOST_SAVED} answers already. Delete one first.")
+        return redirect("saved")
+    kept = SavedShortlist.objects.create(
+        owner=request.user,  # type: ignore[misc]
+        name=found.workload.name[:200],
+        document=_document(data),
+        demands=_demands(data).urlencode(),
+        sentence=sentence_of(question, found),
+        rows=[freeze(one) for one in found.ranked.shown],
+        listings_total=found.result.total,
+        evaluator_version=evaluator_version(),
+    )
+    messages.success(request, "Saved as it stands now. Only you can see it.")
+    return redirect(kept)
+
+
+def _question(request: HttpRequest) -> tuple[Question, QueryDict]:
+    """What was asked on the page from which it is saved: by its address, or by a pasted text."""
+    if "address" in request.POST:
+        data = QueryDict(request.POST["address"][:LONGEST_ADDRESS])
+        return Question(PresetDemands(data, gpu_models()), data), data
+    return Question(PastedDemands(request.POST, gpu_models()), request.POST), request.POST
+
+
+def _document(data: QueryDict) -> Any:
+    """The workload file that a preset's name or a pasted text stands for."""
+    text, presets = data.get("workload", ""), workload_presets()
+    if text and text not in presets:
+        return as_workload(read_json(text))
+    return json.loads(json.dumps(presets[text or next(iter(presets))], default=dict))
+
+
+def _demands(data: QueryDict) -> QueryDict:
+    kept = data.copy()
+    for name in NOT_OF_THE_ANSWER:
+        kept.pop(name, None)
+    return kept
+
+
+def sentence_of(question: Question, found: Answer) -> str:
+    """The first sentence of the page, as text."""
+    context = {
+        "form": question.form,
+        "workload": found.workload,
+        "best": found.best,
+        "result": found.result,
+        "axes": found.axes,
+    }
+    return " ".join(unescape(render_to_string(SENTENCE, context)).split())
+
+
+@require_safe
+def one(request: HttpRequest, saved_id: int) -> HttpResponse:
+    """One of the viewer's own: what was kept, and what is different now."""
+    kept = get_object_or_404(SavedShortlist, pk=saved_id, owner=request.user)
+    return _show(request, kept, own=True)
+
+
+@login_not_required
+@require_safe
+def shared(request: HttpRequest, token: str) -> HttpResponse:
+    """What whoever knows the token may read. It judges by what everybody may see."""
+    kept = get_object_or_404(SavedShortlist, token=token)
+    response = _show(request, kept, own=False)
+    response["X-Robots-Tag"] = "noindex"
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def _show(request: HttpRequest, kept: SavedShortlist, *, own: bool) -> HttpResponse:
+    data = QueryDict(kept.demands, mutable=True)
+    data["workload"] = json.dumps(kept.document)
+    question = Question(PastedDemands(data, gpu_models()), data)
+    found = question.answer(request.user if own else None)
+    context: dict[str, Any] = {"section": "saved", "kept": kept, "own": own}
+    if found is not None:
+        context |= _today(question, found, kept)
+    if own and kept.token:
+        context["share_address"] = request.build_absolute_uri(f"/shared/{kept.token}/")
+    return render_page(request, "saved/one.html", context)
+
+
+def _today(question: Question, found: Answer, kept: SavedShortlist) -> dict[str, Any]:
+    result = found.result
+    everything = [freeze(one) for one in (*result.rows, *result.unranked, *result.near_misses)]
+    shown = [freeze(one) for one in found.ranked.shown]
+    return {
+        "changes": changes(kept.rows, everything, shown),
+        "sentence_now": sentence_of(question, found),
+        "now": found,
+    }
+
+
+@require_POST
+def change(request: HttpRequest, saved_id: int) -> HttpResponse:
+    """Share, stop sharing, or delete one of the viewer's own."""
+    kept = get_object_or_404(SavedShortlist, pk=saved_id, owner=request.user)
+    wish = request.POST.get("wish", "")
+    if wish not in ("share", "hide", "delete"):
+        raise Http404
+    if wish == "delete":
+        kept.delete()
+        messages.success(request, "Deleted.")
+        return redirect("saved")
+    kept.token = new_token() if wish == "share" else None
+    kept.save(update_fields=["token"])
+    return redirect(kept)

@@ -1,0 +1,161 @@
+"""Models whose layers differ in kind: totals, active parameters, and what each rank holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluator.adapters import adapter_params, adapters_in_layer
+from evaluator.configs import read_model
+from evaluator.findings import Code
+from evaluator.formats import weight_format
+from evaluator.jobs import Lora, ServingJob
+from evaluator.kv_cache import bytes_per_token, cache_sizes, state_bytes
+from evaluator.memory import budget
+from evaluator.parameters import active_params, layer_parts, total_params
+from evaluator.partition import rank_classes, stages_of
+from evaluator.plans import Plan
+from evaluator.shapes import Feed, Layer, Mixer, StateSpace
+from evaluator.weights import weights_on
+from evaluator.workload import parse_workload
+from tests.evaluator.hybrids import ALL, NEMOTRON, SHAPES
+
+ONE = Plan()
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("mamba", 2_768_345_600),
+        ("falcon", 7_272_665_088),
+        ("mamba2", 7_285_403_648),
+        ("jamba", 51_570_323_328),
+        ("nemotron", 31_577_937_344),
+    ],
+)
+def test_a_published_total_is_met_to_the_parameter(name: str, published: int) -> None:
+    assert total_params(SHAPES[name]) == published
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "active"),
+    [
+        ("jamba", 52, 12),
+        ("nemotron", 31.6, 3.6),
+        ("latent", 120, 12.7),
+        ("granite", 32, 9),
+        ("bamba", 9.8, 9.8),
+        ("qwen", 80, 3.9),
+    ],
+)
+def test_totals_and_active_parameters_are_those_of_the_model_cards(
+    name: str, total: float, active: float
+) -> None:
+    shape = SHAPES[name]
+    assert (total_params(shape) or 0) / 1e9 == pytest.approx(total, rel=0.025)
+    assert (active_params(shape) or 0) / 1e9 == pytest.approx(active, rel=0.025)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_key_of_a_hybrid_is_understood(name: str) -> None:
+    _, findings = read_model(ALL[name])
+    assert [one.code for one in findings] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [
+        ("mamba", "state_size"),
+        ("mamba", "conv_kernel"),
+        ("mamba", "expand"),
+        ("mamba2", "num_heads"),
+        ("mamba2", "n_groups"),
+        ("jamba", "attn_layer_offset"),
+        ("jamba", "expert_layer_period"),
+        ("jamba", "mamba_d_conv"),
+        ("nemotron", "n_routed_experts"),
+        ("nemotron", "head_dim"),
+        ("granite", "layer_types"),
+        ("bamba", "attn_layer_indices"),
+        ("qwen", "linear_value_head_dim"),
+    ],
+)
+def test_a_hybrid_without_one_of_its_sizes_asks_for_a_count(name: str, missing: str) -> None:
+    shape, findings = read_model(ALL[name] | {missing: None})
+    assert total_params(shape) is None
+    assert Code.ARCHITECTURE_UNKNOWN in {one.code for one in findings}
+
+
+def test_layers_may_be_listed_by_name_instead_of_by_a_pattern() -> None:
+    words = {"M": "mamba", "E": "moe", "*": "attention"}
+    named = [words[letter] for letter in NEMOTRON["hybrid_override_pattern"]]
+    shape, _ = read_model(NEMOTRON | {"hybrid_override_pattern": None, "layers_block_type": named})
+    assert shape.kinds == SHAPES["nemotron"].kinds
+
+
+def test_a_layer_that_only_mixes_has_one_norm_and_no_mlp() -> None:
+    shape = SHAPES["nemotron"]
+    parts = layer_parts(shape, Layer(Mixer.ATTENTION, Feed.NONE))
+    assert sum(part.params for part in parts) == 2 * 2688 * 128 * (32 + 2) + 2688
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("pp", [2, 3, 4, 7])
+def test_layers_of_all_stages_are_those_of_the_model(name: str, pp: int) -> None:
+    shape = SHAPES[name]
+    stages = stages_of(shape, Plan(pp=pp))
+    assert sum(stage.cached for stage in stages) == shape.cached_layers
+    assert shape.recurrence is not None
+    assert sum(stage.recurrent for stage in stages) == shape.recurrence.layers
+
+
+def test_a_stage_caches_for_its_own_attention_layers_alone() -> None:
+    """The last 8 of 88 layers attend: the first of four stages keeps no token at all."""
+    shape, job = SHAPES["latent"], ServingJob()
+    first, _, last = rank_classes(shape, Plan(pp=4))
+    assert bytes_per_token(shape, job, Plan(pp=4), first) == 0
+    assert bytes_per_token(shape, job, Plan(pp=4), last) == 8 * 2 * 2 * 128 * 2
+    states = [state_bytes(cache_sizes(shape, job), Plan(pp=4), rank) for rank in (first, last)]
+    assert states[0] == 11 * 4 * (8192 * 128 + 3 * (8192 + 2048))
+    assert states[1] == 7 * 4 * (8192 * 128 + 3 * (8192 + 2048))
+
+
+def test_ranks_divide_the_channels_of_a_mamba_layer() -> None:
+    shape, form = SHAPES["mamba"], weight_format("bf16")
+    assert form is not None
+    rank = rank_classes(shape, ONE)[0]
+    whole = weights_on(shape, form, ONE, rank, loaded=False).typical
+    half = weights_on(shape, form, Plan(tp=2), rank, loaded=False).typical
+    assert whole == 2 * 2_768_345_600
+    assert half == pytest.approx(whole / 2, rel=1e-4)
+
+
+def test_convolutions_and_decays_keep_16_bits() -> None:
+    shape, form = SHAPES["mamba"], weight_format("fp8")
+    assert form is not None
+    rank = rank_classes(shape, ONE)[0]
+    whole = 50_280 * 2560 + 65 * 2560
+    single = 64 * 5120 * (4 + 1 + 16 + 2)
+    quantised = 2_768_345_600 - whole - single
+    expected = 2 * (whole + single) + quantised * form.bits.typical / 8
+    assert weights_on(shape, form, ONE, rank, loaded=False).typical == expected
+
+
+def test_adapters_sit_on_the_layers_that_have_their_matrices() -> None:
+    shape, lora = SHAPES["jamba"], Lora(rank=1)
+    each = 2 * (4096 + 4096) + 2 * (4096 + 1024)
+    assert adapter_params(shape, lora) == 4 * each
+    assert adapters_in_layer(shape, lora, Layer(Mixer.RECURRENT, Feed.DENSE)) == 0
+
+
+def test_mamba_has_no_cache_that_grows() -> None:
+    rank = rank_classes(SHAPES["mamba"], ONE)[0]
+    assert bytes_per_token(SHAPES["mamba"], ServingJob(), ONE, rank) == 0
+    assert SHAPES["mamba"].recurrent == StateSpace(5120, 16, 4, rank=160)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("task", ["serve", "train"])
+def test_every_hybrid_has_a_budget(name: str, task: str) -> None:
+    memory = budget(parse_workload({"task": task, "model": ALL[name]}), Plan(pp=2))
+    assert memory.binding is not None
+    assert all(part.bytes.high > 0 for part in memory.binding.components[:1])
