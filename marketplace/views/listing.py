@@ -16,7 +16,7 @@ from evaluator.findings import recall
 from evaluator.host import count
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
-from evaluator.memory import budget
+from evaluator.memory import budget, capacity
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import evaluations, listings, pictures
@@ -27,6 +27,7 @@ from marketplace.models import Listing
 from marketplace.price_history import Observation, price_history
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import checklist_of
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.links import links_context
 from marketplace.views.pages import render_page
 
@@ -35,6 +36,7 @@ PRICES_SHOWN = 100
 
 @login_not_required
 @require_safe
+@kept_a_minute
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed(), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
@@ -107,6 +109,7 @@ def _picture(workload: Workload, plan: PlanVerdict | None) -> dict[str, Any]:
     return {
         "plan": plan,
         "memory": memory,
+        "capacity": capacity(workload, plan.plan, plan.usable_bytes),
         "picture": pictures.memory_picture(memory, plan.fit),
     }
 
