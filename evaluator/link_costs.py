@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log2
 
 from evaluator.calibration import figure
@@ -199,12 +200,14 @@ class Group:
         return max(1, self.gpus // self.nodes)
 
 
+@lru_cache(maxsize=32768)
 def seconds(
     operation: Operation, group: Group, size_bytes: float, *, switch: bool | None = None
 ) -> Range:
     """Time of one collective. `size_bytes` is the buffer in nccl-tests' convention of the op.
 
-    Between machines the lower bound takes the slower of the two levels, the upper their sum.
+    Between machines the lower bound takes the slower of the two levels, the upper their sum. Kept:
+    a range moves one constant at a time and asks for the same collectives each time.
     """
     if group.gpus < 2:
         return exact(0)
