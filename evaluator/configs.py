@@ -19,7 +19,13 @@ from evaluator.config_layers import (
     read_window,
     strange_layers,
 )
-from evaluator.config_quantised import checkpoint_format, checkpoint_group, kept_modules
+from evaluator.config_mixed import mean_format
+from evaluator.config_quantised import (
+    checkpoint_format,
+    checkpoint_group,
+    described_groups,
+    kept_modules,
+)
 from evaluator.config_towers import tower_params
 from evaluator.families import FAMILIES, PLAIN, STATE_KEYS, UNCOVERED_KEYS, Family, family_key
 from evaluator.fields import Fields, InvalidWorkload
@@ -27,14 +33,11 @@ from evaluator.findings import Code, Finding, finding
 from evaluator.parameters import computed_params
 from evaluator.shapes import (
     Attention,
-    DeltaNet,
     Experts,
     Latent,
-    Mixer,
     ModelShape,
     Norms,
     QkNorm,
-    Recurrence,
 )
 
 PER_LAYER_KEYS = (
@@ -89,41 +92,16 @@ def read_model(
     uncovered = uncovered or family is None or _uncovered(keys, family, hybrid)
     feeds = hybrid is None or bool(hybrid.dense_layers())
     shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered, feeds=feeds)
-    shape = _layered(shape, hybrid) if hybrid else shape
+    shape = hybrid.layered(shape) if hybrid else shape
     if not uneven and (seen or not tower):
         shape = _counted(keys, shape, seen or 0)
+    if groups := described_groups(keys):
+        shape = replace(shape, checkpoint_format=mean_format(shape, groups))
     orderless = lacking and shape.cached_layers is None
     if uneven or orderless or not _cache_follows(keys, family):
         shape = replace(shape, dimensioned=False)
     beside = f" with a {tower}" if tower else ""
     return shape, _findings(keys, shape, (architecture or name) + beside)
-
-
-def _layered(shape: ModelShape, hybrid: Hybrid) -> ModelShape:
-    """With the kind of each layer, and what follows from it."""
-    mixers = [kind.mixer for kind in hybrid.kinds]
-    states = mixers.count(Mixer.RECURRENT)
-    experts = shape.experts and replace(shape.experts, dense_layers=hybrid.dense_layers())
-    return replace(
-        shape,
-        kinds=hybrid.kinds,
-        recurrent=hybrid.recurrent,
-        experts=experts,
-        attention=_attention_beside(shape.attention, hybrid),
-        cached_layers=mixers.count(Mixer.ATTENTION),
-        recurrence=Recurrence(states, hybrid.recurrent.elements) if states else None,
-        dimensioned=True,
-    )
-
-
-def _attention_beside(attention: Attention, hybrid: Hybrid) -> Attention:
-    """A delta net stands beside attention with a gate. Where no layer attends, the heads that ranks
-    divide are those of the mixer."""
-    if any(kind.mixer is Mixer.ATTENTION for kind in hybrid.kinds):
-        return replace(attention, output_gate=isinstance(hybrid.recurrent, DeltaNet))
-    mixer = hybrid.recurrent
-    heads = mixer.value_heads if isinstance(mixer, DeltaNet) else mixer.heads or mixer.inner
-    return Attention(heads, heads, 1)
 
 
 def _counted(keys: Fields, shape: ModelShape, seen: int) -> ModelShape:

@@ -34,21 +34,19 @@ KIND_FACTS = (
     "inter_node",
     "inter_node_bytes_per_s",
     "pcie_generation",
+    "pcie_lanes",
+    "download_bytes_per_s",
+    "driver_version",
+    "cuda_version",
+    "nccl_version",
     "conflicts",
 )
-"""Every attribute of a machine that memory, links or time may look at."""
+"""Every attribute of a machine that memory, links, software or time may look at."""
 
 
 def kind_of(machine: Machine) -> Hashable:
     """Equal for machines between which only the host can tell."""
     return tuple(_identity(getattr(machine, name)) for name in KIND_FACTS)
-
-
-def software_of(machine: Machine) -> Hashable:
-    """Equal for machines on which the same engines run: cards, driver, CUDA and NCCL."""
-    cards = tuple(spec.compute_capability for spec in machine.specs)
-    versions = (machine.driver_version, machine.cuda_version, machine.nccl_version)
-    return (cards, *(fact.value for fact in versions))
 
 
 def _identity(value: Any) -> Hashable:
@@ -63,8 +61,8 @@ def _identity(value: Any) -> Hashable:
 class Hardware:
     """Distinct machines. Columns have one element for each, NaN or -1 where it is not known.
 
-    `kinds` holds one machine of each kind, `kind` the number of each machine's; `softwares` and
-    `software` the same of cards and versions. Bytes are floats, exact to 2^53.
+    `kinds` holds one machine of each kind, `kind` the number of each machine's. Bytes
+    are floats, exact to 2^53.
     """
 
     machines: tuple[Machine, ...]
@@ -74,13 +72,10 @@ class Hardware:
     ram_bytes: Column
     local_storage_bytes: Column
     persistent_storage: Column
-    softwares: tuple[Machine, ...]
-    software: Column
 
     @classmethod
     def of(cls, machines: Sequence[Machine]) -> Hardware:
         kind, firsts = numbered(kind_of(machine) for machine in machines)
-        software, samples = numbered(software_of(machine) for machine in machines)
         return cls(
             machines=tuple(machines),
             kinds=tuple(machines[first] for first in firsts),
@@ -89,8 +84,6 @@ class Hardware:
             ram_bytes=_numbers(machines, "ram_bytes", float, np.nan),
             local_storage_bytes=_numbers(machines, "local_storage_bytes", float, np.nan),
             persistent_storage=_numbers(machines, "persistent_storage", np.int8, -1),
-            softwares=tuple(machines[sample] for sample in samples),
-            software=software,
         )
 
     def __len__(self) -> int:

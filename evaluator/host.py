@@ -61,12 +61,9 @@ __all__ = [
 def host_items(
     workload: Workload, plan: Plan, machine: Machine, weights_bytes: int | None
 ) -> tuple[HostItem, ...]:
-    """What the machine itself must bring for a plan. `weights_bytes` are the whole model's.
-
-    What another plan could avoid stands first, so that the first fail is the nearest to be mended.
-    """
-    asked = plan_items(workload, plan, machine, weights_bytes)
-    return (*asked, *machine_items(workload, machine, weights_bytes))
+    """What the machine itself must bring for a plan. `weights_bytes` are the whole model's."""
+    alone = machine_items(workload, machine, weights_bytes)
+    return (*alone, *plan_items(workload, plan, machine, weights_bytes))
 
 
 def machine_items(

@@ -52,6 +52,10 @@ class Module(StrEnum):
     OTHER = "other"
 
 
+QUANTISED = (Module.ATTENTION, Module.MIXER, Module.MLP, Module.EXPERT)
+"""Where formats of few bits apply; embedding, head, norms and routers keep theirs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """`params` parameters of one kind. `active` is how many of them one token uses.

@@ -60,8 +60,9 @@ NVIDIA = (
     "nvidia-smi topo -p2p r",
     "nvidia-smi nvlink --status",
     "nvidia-smi -q",
+    "df -h /dev/shm",
 )
-AMD = ("rocm-smi --showtopo", "amd-smi topology")
+AMD = ("rocm-smi --showtopo", "amd-smi topology", "df -h /dev/shm")
 
 
 def commands_for(machine: Machine) -> tuple[str, ...]:

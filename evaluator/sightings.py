@@ -145,12 +145,14 @@ def _facts(held: Sequence[Reading], topology: Topology, grade: Grade) -> Iterato
 
 
 def _from_each(held: Sequence[Reading], grade: Grade) -> Iterator[Seen]:
-    """Versions, memory and slots: the first output that shows them."""
+    """Card, versions, memory and slots: the first output that shows them."""
+    labels = [read_label(name) for one in held for name in one.gpu_names or ()]
     sizes = next((one.vram_mib for one in held if one.vram_mib), ())
     slots = [p.generation_max for one in held for p in one.pcie or () if p.generation_max]
     lanes = [p.width_now for one in held for p in one.pcie or () if p.width_now]
     limits = next((one.power_limit_w for one in held if one.power_limit_w), ())
     values = {
+        "form_factor": _only(label.form_factor for label in labels),
         "usable_bytes_per_gpu": min(sizes) * MIB if sizes else None,
         "pcie_generation": min(slots, default=None),
         "pcie_lanes": min(lanes, default=None),
@@ -160,6 +162,12 @@ def _from_each(held: Sequence[Reading], grade: Grade) -> Iterator[Seen]:
         "nccl_version": next((one.nccl_version for one in held if one.nccl_version), None),
     }
     yield from (Seen(name, value, grade) for name, value in values.items() if value)
+
+
+def _only(words: Iterable[str | None]) -> str | None:
+    """What all of them say; None where they differ or one of them says nothing."""
+    found = set(words)
+    return found.pop() if len(found) == 1 else None
 
 
 def link_of(topology: Topology) -> LinkClass | None:

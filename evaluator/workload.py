@@ -50,7 +50,7 @@ MODULE_FORMATS: Mapping[str, str] = {
     "mxfp4": "mxfp4",
     "awq": "awq-int4",
     "gptq": "gptq-int4",
-    "gptq of 8 bits": "int8",
+    "gptq of 8 bits": "gptq-int8",
     "int8": "int8",
     "int4": "int4",
     "nvfp4": "nvfp4",
@@ -115,7 +115,8 @@ def _model(keys: Fields, defaults: Defaults) -> tuple[ModelShape, list[Finding]]
 def _weights_format(keys: Fields, model: ModelShape, defaults: Defaults, *, trained: bool) -> str:
     """The stated format, else the checkpoint's own; weights that are trained have 16 bits."""
     stated = keys.choice("weights_format", weight_format_names())
-    named = MODULE_FORMATS.get(model.checkpoint_format, "")
+    mixed = model.checkpoint_format.startswith("mixed:")
+    named = model.checkpoint_format if mixed else MODULE_FORMATS.get(model.checkpoint_format, "")
     if stated is not None:
         return with_group(stated, model.checkpoint_group) if stated == named else stated
     if trained:

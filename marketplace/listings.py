@@ -12,6 +12,7 @@ from evaluator.findings import recall
 from evaluator.machine import Availability
 from evaluator.offers import Offering
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
+from marketplace.locks import with_lock
 from marketplace.models import Fact, Listing, Price
 
 
@@ -80,6 +81,7 @@ OFFERING_COLUMNS = (
     "quantity",
     "last_seen",
     "findings",
+    "corrections",
 )
 QUOTE_COLUMNS = ("listing_id", "amount", "currency", "unit", "basis", "purchase", "term", "words")
 
@@ -93,7 +95,7 @@ def _offering(row: Mapping[str, Any], quotes: Mapping[int, tuple[Quote, ...]]) -
         region=row["region"],
         zone=row["zone"],
         url=row["url"],
-        quotes=quotes.get(row["pk"], ()),
+        quotes=with_lock(quotes.get(row["pk"], ()), row["corrections"]),
         availability=Availability(row["availability"]),
         quantity=row["quantity"],
         seen_at=row["last_seen"],

@@ -205,8 +205,8 @@ def _synced(source: Source, file: Path) -> Cost:
 
 def _tell(name: str, cost: Cost, rows: int, floor: float) -> None:
     print(
-        f"{name:<44} {cost.seconds * 1000:>10.1f} ms {cost.seconds / floor:>8.2f} x parse and upsert"
-        f" {rows / cost.seconds:>8.0f} rows/s {cost.peak_bytes / 1e6:>6.0f} MB at most"
+        f"{name:<44} {cost.seconds * 1000:>10.1f} ms {cost.seconds / floor:>7.2f} x parse and"
+        f" upsert {rows / cost.seconds:>8.0f} rows/s {cost.peak_bytes / 1e6:>6.0f} MB at most"
     )
 
 

@@ -265,8 +265,8 @@ def words(name: str | None) -> str:
 
 @register.filter
 def percent(share: float | None) -> str:
-    """A share as per cent with one decimal."""
-    return "–" if share is None else f"{share:.1%}"
+    """A share as per cent with one decimal, and nothing below zero that rounds to it."""
+    return "–" if share is None else f"{share:z.1%}"
 
 
 @register.filter

@@ -21,8 +21,9 @@ from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import evaluations, listings, pictures
 from marketplace.forms import preset_names
+from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of, own_machines
-from marketplace.models import Listing, Price
+from marketplace.models import Listing
 from marketplace.price_history import Observation, price_history
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import checklist_of
@@ -127,9 +128,10 @@ def _history(row: Listing) -> dict[str, Any]:
     return {"history": price_history(observed, timezone.now()), "observed": rows[:PRICES_SHOWN]}
 
 
-def _prices(row: Listing) -> dict[str, list[Price]]:
+def _prices(row: Listing) -> dict[str, Any]:
     found = list(row.prices.all())
     return {
+        "price_lock": lock_in(row.corrections, PRICE),
         "current": [price for price in found if price.superseded_at is None],
         "past": [price for price in found if price.superseded_at is not None][:PRICES_SHOWN],
     }

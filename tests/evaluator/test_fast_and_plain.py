@@ -60,12 +60,7 @@ def some_quote(by: random.Random) -> Quote:
 
 
 def some_offer(by: random.Random, number: int, configurations: Sequence[str]) -> Offering:
-    doubts = [
-        (),
-        (),
-        (finding(Code.PRICE_FROM, words="from 1"),),
-        (finding(Code.AVAILABILITY_UNKNOWN),),
-    ]
+    doubts = [finding(Code.PRICE_FROM, words="from 1"), finding(Code.AVAILABILITY_UNKNOWN)]
     return Offering(
         key=str(number),
         configuration=by.choice(configurations),
@@ -76,7 +71,7 @@ def some_offer(by: random.Random, number: int, configurations: Sequence[str]) ->
         quotes=tuple(some_quote(by) for _ in range(by.choice([0, 1, 1, 1, 2, 3]))),
         availability=by.choice([Availability.AVAILABLE, *Availability]),
         quantity=by.choice([None, None, 0, 1, 2, 8]),
-        findings=by.choice(doubts),
+        findings=by.choice([(), (), (by.choice(doubts),)]),
     )
 
 
@@ -91,6 +86,13 @@ WORKLOADS: dict[str, Workload] = {
     "serve cheaply": serve("llama-3.1-8b", needs={"max_price_per_hour": 2.5}),
     "train without an end": train("llama-3.1-8b"),
     "train in time": train("llama-3.1-8b", **END, deadline_hours=200, checkpoint_bytes=GB),
+    "train on spot": train(
+        "llama-3.1-8b",
+        **END,
+        deadline_hours=100,
+        needs={"spot": True},
+        costs={"reclaim_hours": 30, "minimum_hours": 2},
+    ),
     "train from host memory": train("llama-3.1-8b", **END, offload="optimizer"),
     "fine-tune in euros": train(
         "llama-3.1-8b", lora={"rank": 8}, **END, budget={"amount": 900, "currency": "EUR"}

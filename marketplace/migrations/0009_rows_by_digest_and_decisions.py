@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("marketplace", "0006_evidence_of_machines"),
+        ("marketplace", "0008_saved_shortlists"),
     ]
 
     operations = [
