@@ -5,13 +5,11 @@ Every step leaves a picture in test-results/newcomer/, for people to look at.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
 from marketplace import sync
@@ -20,8 +18,6 @@ from tests.marketplace.conftest import adapter, site, source  # noqa: F401  fixt
 from tests.marketplace.site import Site
 from tests.marketplace.site import page as answer
 from tests.pages.catalog import make_listing, make_source
-from tests.pages.conftest import Visit, Visitor
-from tests.pages.test_evidence_walk import PASSWORD, SAMPLES, signed_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PICTURES = Path(__file__).parent.parent.parent / "test-results" / "newcomer"
