@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluator.facts import Grade
-from evaluator.hardware import Column, Hardware
+from evaluator.hardware import Column, Hardware, numbered
 from evaluator.judging import NONE, Judged, Serving
-from evaluator.pace import Pace, paces
+from evaluator.pace import Pace, paces, start_of
 from evaluator.rules import Goal, Rule
 from evaluator.verdict import FACTS, stands_on
 
@@ -20,23 +20,23 @@ NO_TIER = 127
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """At the slow end: whether the promises hold, tokens/s, hours to the end; NaN is not timed."""
+    """At the slow end: whether targets hold, tokens/s, hours of work; NaN is not timed."""
 
     promise: Column
     rate: Column
-    hours: Column
+    work: Column
 
     @classmethod
     def untimed(cls, count: int) -> Speed:
         return cls(np.full(count, UNTIMED), np.full(count, np.nan), np.full(count, np.nan))
 
     def at(self, rows: Column) -> Speed:
-        return Speed(self.promise[rows], self.rate[rows], self.hours[rows])
+        return Speed(self.promise[rows], self.rate[rows], self.work[rows])
 
     def put(self, rows: Column, other: Speed) -> None:
         self.promise[rows] = other.promise
         self.rate[rows] = other.rate
-        self.hours[rows] = other.hours
+        self.work[rows] = other.work
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,37 @@ class Choices:
         asked = [(self.judged.plans[plans[at]], self.hardware.kinds[kinds[at]]) for at in first]
         return _speed(paces(self.judged.workload, asked), self.rule).at(back)
 
+    def hours(self, cases: Column, plans: Column, work: Column, spot: Column) -> Column:
+        """From the start of the rental to the end of a job that has one, at the slow end."""
+        if self.rule.goal is not Goal.FINISH or not len(cases):
+            return np.full(len(cases), np.nan)
+        kinds, spans = self.judged.kind[cases], self.judged.nodes[plans]
+        number, firsts = numbered(zip(kinds.tolist(), spans.tolist(), strict=True))
+        starts = [
+            start_of(self.judged.workload, self.hardware.kinds[kinds[at]], int(spans[at]))
+            for at in firsts
+        ]
+        before, factor = (np.array(column) for column in zip(*starts, strict=True))
+        found: Column = before[number] + work * np.where(spot, factor[number], 1.0)
+        return found
+
+    def in_time(self, speed: Speed, hours: Column) -> Column:
+        """The promise of each, the deadline of a job included."""
+        job = self.judged.workload.training
+        if job is None or job.deadline_hours is None or self.rule.goal is not Goal.FINISH:
+            return speed.promise
+        late = np.where(hours > job.deadline_hours, BROKEN, speed.promise)
+        return np.where(speed.promise == UNTIMED, UNTIMED, late)
+
     def narrowest(self, case: int) -> int:
         """The narrowest plan as firm as the best one; where promises count, one that keeps them."""
         rows = np.flatnonzero(self.serving.case == case)
         rows = rows[self.serving.tier[rows] // 2 == self.tier[case] // 2]
         if not self.rule.promised:
             return int(self.serving.plan[rows[0]])
-        speed = self.speed_of(self.serving.case[rows], self.serving.plan[rows])
-        kept = rows[speed.promise == KEPT]
+        cases, plans = self.serving.case[rows], self.serving.plan[rows]
+        speed, on_demand = self.speed_of(cases, plans), np.zeros(len(rows), dtype=bool)
+        kept = rows[self.in_time(speed, self.hours(cases, plans, speed.work, on_demand)) == KEPT]
         return int(self.serving.plan[(kept if len(kept) else rows)[0]])
 
 
@@ -136,15 +159,15 @@ def weakest(judged: Judged, hardware: Hardware, cases: Column, plans: Column) ->
 
 
 def _speed(pace: Pace, rule: Rule) -> Speed:
-    known = ~np.isnan(pace.hours if rule.goal is Goal.FINISH else pace.rate)
+    known = ~np.isnan(pace.work if rule.goal is Goal.FINISH else pace.rate)
     kept = np.where(pace.kept | (not rule.promised), KEPT, BROKEN)
-    return Speed(np.where(known, kept, UNTIMED), pace.rate, pace.hours)
+    return Speed(np.where(known, kept, UNTIMED), pace.rate, pace.work)
 
 
 def _effort(speed: Speed, rule: Rule) -> Column:
     """What the money grows with between plans on one machine; all rent as many of it."""
     if rule.goal is Goal.FINISH:
-        return np.nan_to_num(speed.hours)
+        return np.nan_to_num(speed.work)
     if rule.goal is Goal.TOKENS:
         return np.nan_to_num(1 / speed.rate)
     return np.zeros(len(speed.rate))

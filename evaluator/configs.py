@@ -65,12 +65,13 @@ NEEDED_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab
 
 
 def read_model(
-    document: Mapping[str, Any], path: str = "model"
+    document: Mapping[str, Any], path: str = "model", *, whole: bool = False
 ) -> tuple[ModelShape, list[Finding]]:
     """The shape that a config.json describes, and findings on what was not understood.
 
     `total_params` may stand beside the published keys. A nested `text_config` is read in place
-    of the outer keys. Raises InvalidWorkload.
+    of the outer keys. With `whole` a missing size of a known family is refused; without it such a
+    model has no number of parameters. Raises InvalidWorkload.
     """
     flat = _flatten(Fields(document, path).document)
     if len(flat) > MOST_KEYS:
@@ -89,7 +90,7 @@ def read_model(
     hybrid = read_hybrid(keys, architecture, routed=expert_count(keys) > 0) if family else None
     lacking = is_hybrid(architecture) and hybrid is None
     uncovered = bool(uneven or (tower and seen is None) or lacking)
-    uncovered = uncovered or family is None or _uncovered(keys, family, hybrid)
+    uncovered = uncovered or family is None or _uncovered(keys, family, hybrid, whole=whole)
     feeds = hybrid is None or bool(hybrid.dense_layers())
     shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered, feeds=feeds)
     shape = hybrid.layered(shape) if hybrid else shape
@@ -175,13 +176,17 @@ def _may_generate(named: str) -> bool:
     return not other_head
 
 
-def _uncovered(keys: Fields, family: Family, hybrid: Hybrid | None) -> bool:
+def _uncovered(keys: Fields, family: Family, hybrid: Hybrid | None, *, whole: bool) -> bool:
     """Layers of a kind that the formulas leave out, or too few keys to compute from."""
-    sized = {"num_attention_heads": family.heads, "vocab_size": family.vocab}
-    missing = not all(keys.has(key) or sized.get(key) for key in NEEDED_KEYS)
     extra = any(map(keys.has, UNCOVERED_KEYS if hybrid else (*UNCOVERED_KEYS, *STATE_KEYS)))
     odd = keys.flag("is_encoder_decoder") is True or _projected(keys)
-    return (hybrid is None and strange_layers(keys)) or extra or missing or odd
+    if (hybrid is None and strange_layers(keys)) or extra or odd:
+        return True
+    sized = {"num_attention_heads": family.heads, "vocab_size": family.vocab}
+    missing = [key for key in NEEDED_KEYS if not (keys.has(key) or sized.get(key))]
+    if missing and whole and not keys.has("total_params"):
+        raise keys.refuse(missing[0], "a whole number, or total_params for the whole model")
+    return bool(missing)
 
 
 def _projected(keys: Fields) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from evaluator.choices import NO_TIER, UNTIMED, Choices, Speed
 from evaluator.fleet import Fleet, Groups
 from evaluator.hardware import Column
+from evaluator.jobs import Costs
 from evaluator.judging import CONDITIONAL, NONE, NOT_KNOWN, READY, UNSUITABLE, Chosen
 from evaluator.rates import PRECISION, Rates
 from evaluator.rules import Goal
@@ -31,6 +32,7 @@ class Field:
     case: Column
     per_hour: Column
     billed_hours: Column
+    spot: Column
     rentals: Column
     plan: Column
     status: Column
@@ -77,6 +79,7 @@ def field_of(fleet: Fleet, groups: Groups, rates: Rates, choices: Choices) -> Fi
         case=case,
         per_hour=rates.per_hour[offer],
         billed_hours=rates.billed_hours[offer],
+        spot=rates.spot[offer],
         rentals=judged.rentals[case],
         plan=best.plan[case],
         status=best.status[case],
@@ -122,21 +125,32 @@ def _as_offered(fleet: Fleet, of: Field) -> Field:
     return replace(of, status=status)
 
 
-def worth(of: Field, speed: Speed, goal: Goal) -> Column:
-    """The money that the goal compares; the hour's cost of what is not timed."""
-    cost = of.cost
-    if goal is Goal.HOUR:
-        return cost
-    if goal is Goal.FINISH:
-        money = np.ceil(speed.hours / of.billed_hours) * of.billed_hours * cost
-    else:
-        money = cost / (speed.rate * SECONDS_PER_HOUR) * MILLION
-    return np.where((speed.promise == UNTIMED) | np.isnan(money), cost, money)
-
-
-def order(of: Field, speed: Speed, goal: Goal, gpus: Column) -> tuple[Column, ...]:
+def order(of: Field, plans: Column, speed: Speed, choices: Choices) -> tuple[Column, ...]:
     """Columns to sort by, the first one first; no two groups are equal in all of them."""
-    return (of.tier, speed.promise, worth(of, speed, goal), gpus, of.offer)
+    hours = choices.hours(of.case, plans, speed.work, of.spot)
+    promise = choices.in_time(speed, hours)
+    timed = (promise != UNTIMED) & ~of.unranked
+    money = np.where(timed, _money(of, speed, hours, choices), of.cost)
+    return (of.tier, promise, np.round(money, PRECISION), choices.judged.gpus[plans], of.offer)
+
+
+def _money(of: Field, speed: Speed, hours: Column, choices: Choices) -> Column:
+    """What the goal compares, at the slow end of the speed."""
+    if choices.rule.goal is Goal.FINISH:
+        whole: Column = of.cost * _billed(of, hours, choices.judged.workload.costs)
+        return whole
+    if choices.rule.goal is Goal.TOKENS:
+        million: Column = of.cost / (speed.rate * SECONDS_PER_HOUR) * MILLION
+        return million
+    return of.cost
+
+
+def _billed(of: Field, hours: Column, costs: Costs) -> Column:
+    """Hours that are paid: whole billing units, at least the minimum term."""
+    stated = costs.billing_unit_hours
+    unit = of.billed_hours if stated is None else float(stated)
+    paid: Column = np.maximum(np.ceil(hours / unit) * unit, float(costs.minimum_hours or 0))
+    return paid
 
 
 def nearness(of: Field, gpus: Column) -> tuple[Column, ...]:

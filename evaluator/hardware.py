@@ -34,9 +34,14 @@ KIND_FACTS = (
     "inter_node",
     "inter_node_bytes_per_s",
     "pcie_generation",
+    "pcie_lanes",
+    "download_bytes_per_s",
+    "driver_version",
+    "cuda_version",
+    "nccl_version",
     "conflicts",
 )
-"""Every attribute of a machine that memory, links or time may look at."""
+"""Every attribute of a machine that memory, links, software or time may look at."""
 
 
 def kind_of(machine: Machine) -> Hashable:

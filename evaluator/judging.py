@@ -14,7 +14,7 @@ import numpy as np
 
 from evaluator.fits import DOES_NOT_FIT, TIGHT, UNKNOWN, fit_table
 from evaluator.hardware import Column, Hardware, numbered
-from evaluator.host_table import NAMES, HostTable, asked_of
+from evaluator.host_table import NAMES, HostTable, load_of
 from evaluator.jobs import Offload, Workload
 from evaluator.link_table import LinkTable
 from evaluator.link_verdicts import SEVERITY, LinkWord
@@ -47,9 +47,9 @@ class Cases:
     sample: Column
 
     @classmethod
-    def of(cls, workload: Workload, hardware: Hardware, storage: Column) -> Cases:
+    def of(cls, workload: Workload, hardware: Hardware, failing: Column) -> Cases:
         """Machines of one kind, and alike in what of the host may fail."""
-        signs = _host_signs(workload, hardware, storage)
+        signs = _host_signs(workload, hardware, failing)
         apart = np.flatnonzero(np.isfinite(signs).any(axis=0))
         number = hardware.kind.copy()
         rows = np.vstack([hardware.kind[apart], signs[:, apart]])
@@ -60,7 +60,7 @@ class Cases:
         return cls(of_machine, sample)
 
 
-def _host_signs(workload: Workload, hardware: Hardware, storage: Column) -> Column:
+def _host_signs(workload: Workload, hardware: Hardware, failing: Column) -> Column:
     """What tells hosts apart: infinite where nothing of it can fail for any plan."""
     counts = np.array([countable_gpus(machine) for machine in hardware.machines])
     offloads = workload.training and workload.training.offload is not Offload.NONE
@@ -70,7 +70,7 @@ def _host_signs(workload: Workload, hardware: Hardware, storage: Column) -> Colu
         [
             few,
             np.where(np.isnan(ram), np.inf, ram) + np.zeros(len(hardware)),
-            np.where(storage > 0, storage, np.inf),
+            np.where(failing > 0, failing, np.inf),
         ]
     )
 
@@ -140,6 +140,11 @@ class Judged:
         return found
 
     @cached_property
+    def nodes(self) -> Column:
+        """Machines that each plan spans."""
+        return np.array([plan.nodes for plan in self.plans], dtype=np.int64)
+
+    @cached_property
     def gpus(self) -> Column:
         """Working GPUs, by plan."""
         return np.array([plan.gpus for plan in self.plans], dtype=np.int64)
@@ -148,7 +153,7 @@ class Judged:
 def judge_hardware(workload: Workload, hardware: Hardware, links: LinkTable) -> Judged:
     book = Workbook(workload)
     host = HostTable.of(workload, hardware, book.weights_bytes)
-    cases = Cases.of(workload, hardware, host.storage)
+    cases = Cases.of(workload, hardware, host.alone)
     desk = Desk(book, hardware, links, host, cases)
     for group in _groups(workload, hardware, cases):
         desk.judge(group)
@@ -211,10 +216,10 @@ class Desk:
 
     def _host_failures(self, cases: Column, plans: Sequence[Plan]) -> Column:
         """The first item that fails, by case and plan."""
-        asked = [asked_of(self.book.workload, plan) for plan in plans]
-        number, firsts = numbered(asked)
+        loads = [load_of(self.book.workload, plan) for plan in plans]
+        number, firsts = numbered(loads)
         samples = self.cases.sample[cases]
-        each = [self.host.first_failure(asked[first], samples) for first in firsts]
+        each = [self.host.first_failure(plans[one], loads[one], samples) for one in firsts]
         return np.array(each, dtype=np.int8).reshape(len(firsts), len(cases))[number].T
 
     def _on_one_gpu(self, answers: Answers) -> Column:

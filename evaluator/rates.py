@@ -17,7 +17,7 @@ from evaluator.economics import DOUBTS, Rate, Terms, choose_rate
 from evaluator.findings import Finding
 from evaluator.hardware import Column, numbered
 from evaluator.offers import Offering
-from evaluator.prices import Quote, TimeUnit
+from evaluator.prices import Purchase, Quote, TimeUnit
 
 PRECISION = 9
 """Decimals of an hourly amount that an order looks at: a billionth of the currency's unit."""
@@ -39,11 +39,12 @@ class Pattern:
 @dataclass(frozen=True, slots=True)
 class Rates:
     """By offer: one rental for one hour in the currency of the terms, NaN where it has no
-    comparable price; and the hours by which it is billed.
+    comparable price; the hours by which it is billed; and whether it is of spot capacity.
     """
 
     per_hour: Column
     billed_hours: Column
+    spot: Column
 
     @property
     def ranked(self) -> Column:
@@ -81,17 +82,20 @@ class Prices:
         rates = [pattern.rate(terms) for pattern in self.patterns]
         factors = np.array([_factor(rate) for rate in rates] or [np.nan])
         billed = np.array([_billed(rate) for rate in rates] or [np.nan])
+        spot = np.array([_is_spot(rate) for rate in rates] or [False])
         amounts = self.amount * factors[self.pattern] if len(self.amount) else self.amount
-        return self._lowest(np.round(amounts, PRECISION), billed)
+        return self._lowest(np.round(amounts, PRECISION), billed, spot)
 
-    def _lowest(self, amounts: Column, billed: Column) -> Rates:
+    def _lowest(self, amounts: Column, billed: Column, spot: Column) -> Rates:
         """Of equal rates the one that is published first."""
         lowest, hours = np.full(self.offers, np.nan), np.full(self.offers, np.nan)
+        reclaimed = np.zeros(self.offers, dtype=bool)
         known = np.flatnonzero(~np.isnan(amounts))
         order = known[np.lexsort((-known, -amounts[known]))]
         lowest[self.offer[order]] = amounts[order]
         hours[self.offer[order]] = billed[self.pattern[order]]
-        return Rates(lowest, hours)
+        reclaimed[self.offer[order]] = spot[self.pattern[order]]
+        return Rates(lowest, hours, reclaimed)
 
 
 def _doubt(one: Offering) -> tuple[Finding, ...]:
@@ -117,6 +121,10 @@ def _pattern(quote: Quote, gpus: int | None, doubts: tuple[Finding, ...]) -> Pat
 
 def _factor(rate: Rate) -> float:
     return float(rate.per_hour) if rate.ranked and rate.per_hour is not None else np.nan
+
+
+def _is_spot(rate: Rate) -> bool:
+    return rate.quote is not None and rate.quote.purchase is Purchase.SPOT
 
 
 def _billed(rate: Rate) -> float:

@@ -17,7 +17,8 @@ class Goal(StrEnum):
 
 
 GOAL_WORDS = {
-    Goal.FINISH: "then the lower cost to finish, at the slow end of the speed",
+    Goal.FINISH: "then the lower cost of the machines to the end of the job, at the slow end of "
+    "its speed",
     Goal.TOKENS: "then the lower cost of a million tokens, at the slow end of the speed",
     Goal.HOUR: "then the lower cost per hour of all machines that the plan needs",
 }

@@ -177,7 +177,7 @@ class Race:
         self.choices.settle(case)
         held = self.groups.keep(near_top)
         plan, speed = self.choices.plan[held.case], self.choices.speed.at(held.case)
-        keys = order(held, speed, self.choices.rule.goal, self._gpus(plan))
+        keys = order(held, plan, speed, self.choices)
         best = first_of(keys, np.arange(len(held)), count)
         return [self._entry(held, row) for row in best]
 
@@ -206,7 +206,7 @@ class Race:
         near_top = down_to(held_ranked, rows, 1)
         top = held.keep(near_top)
         speed = self.choices.speed_of(top.case, top.plan)
-        keys = order(top, speed, self.choices.rule.goal, self._gpus(top.plan))
+        keys = order(top, top.plan, speed, self.choices)
         return near_top[first_of(keys, np.arange(len(top)), 1)]
 
     def _least_missing(self, held: Field) -> Column:

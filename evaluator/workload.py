@@ -104,7 +104,7 @@ def _model(keys: Fields, defaults: Defaults) -> tuple[ModelShape, list[Finding]]
         raise keys.refuse("model", 'a Hugging Face config.json, or {"preset": "llama-3.1-8b"}')
     slug = table.text("preset")
     if slug is None:
-        shape, findings = read_model(table.document, "model")
+        shape, findings = read_model(table.document, "model", whole=True)
         if not shape.architecture and shape.computable:
             defaults.take("model.architectures", "plain decoder", UNNAMED)
         return shape, findings

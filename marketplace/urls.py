@@ -58,3 +58,5 @@ urlpatterns = [
     re_path(r"^glossary/?$", learn.glossary, name="glossary"),
     path("admin/", admin.site.urls),
 ]
+
+handler400 = "marketplace.views.errors.bad_request"

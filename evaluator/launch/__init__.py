@@ -54,7 +54,8 @@ def launch_of(
     """
     name = safe_name(model or workload.model.name)
     refusal = None if unknown_fabric else _fabric_unknown(plan, machine)
-    engines = tuple(_engines(workload, plan, name))
+    link = _link(workload, plan, machine)
+    engines = tuple(_engines(workload, plan, name, _order(plan, link.groups)))
     if refusal:
         engines = tuple(replace(one, commands=(), benchmark=()) for one in engines)
     binding = budget(workload, plan).binding
@@ -64,7 +65,7 @@ def launch_of(
         assumptions=tuple(_assumptions(workload, plan, named=bool(model))),
         memory=binding.bytes if binding else None,
         usable_bytes=machine.usable_bytes_per_gpu.value,
-        link=_link(workload, plan, machine),
+        link=link,
         benchmark=benchmark_of(workload, plan, machine),
         refusal=refusal,
     )
@@ -76,14 +77,22 @@ def _fabric_unknown(plan: Plan, machine: Machine) -> Finding | None:
     return finding(Code.FABRIC_UNKNOWN, plan=plan.label, nodes=plan.nodes)
 
 
-def _engines(workload: Workload, plan: Plan, model: str) -> Iterator[EngineLaunch]:
+def _order(plan: Plan, groups: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """GPUs of a machine in the order of the ranks, where groups that were seen hold them all."""
+    order = tuple(gpu for group in groups for gpu in group)
+    return order if len(order) == plan.gpus // plan.nodes else ()
+
+
+def _engines(
+    workload: Workload, plan: Plan, model: str, order: tuple[int, ...]
+) -> Iterator[EngineLaunch]:
     """The workload's own engine first."""
     if workload.serving:
-        serving = Serving(workload, workload.serving, plan, model)
+        serving = Serving(workload, workload.serving, plan, model, order)
         makers = (sglang, vllm) if workload.serving.engine == "sglang" else (vllm, sglang)
         yield from (make(serving) for make in makers)
     elif workload.training:
-        training = Training(workload, workload.training, plan, model)
+        training = Training(workload, workload.training, plan, model, order)
         yield from (make(training) for make in (torchtitan, megatron, deepspeed))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluator.jobs import Offload, Recompute, Schedule, TrainingJob, Workload
 from evaluator.launch.sheet import Command, EngineLaunch
-from evaluator.launch.shell import HEAD, NODE, Raw, Value, command, file_with, quoted
+from evaluator.launch.shell import HEAD, NODE, Raw, Value, command, file_with, pinned, quoted
 from evaluator.plans import Plan
 from evaluator.shapes import ModelShape
 
@@ -25,12 +25,14 @@ BENCHMARK_STEPS = 50
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What a training command needs to know. `short` ends it after the steps of a benchmark."""
+    """What a training command needs to know. `order` are a machine's GPUs in the order of the
+    ranks, `short` ends the job after the steps of a benchmark."""
 
     workload: Workload
     job: TrainingJob
     plan: Plan
     model: str
+    order: tuple[int, ...] = ()
     short: bool = False
 
     @property
@@ -88,7 +90,8 @@ def torchrun(training: Training, *script: str, options: Mapping[str, Value]) -> 
     else:
         joined = ["--standalone"]
     head = ("torchrun", "--nnodes", str(plan.nodes), *joined)
-    return command(*head, "--nproc-per-node", str(training.gpus_here), *script, options=options)
+    words = (*head, "--nproc-per-node", str(training.gpus_here), *script)
+    return pinned(training.order, command(*words, options=options))
 
 
 # --- torchtitan
@@ -363,7 +366,10 @@ def _deepspeed_command(training: Training) -> str:
     if plan.nodes > 1:
         machines = ["--num_nodes", str(plan.nodes), "--no_ssh", "--node_rank", NODE]
         machines += ["--master_addr", HEAD, "--master_port", str(PORT), "--hostfile", "hostfile"]
-    head = ("deepspeed", *machines, "--num_gpus", str(training.gpus_here))
+    here = ["--num_gpus", str(training.gpus_here)]
+    if training.order and not machines:
+        here = ["--include", f"localhost:{','.join(map(str, training.order))}"]
+    head = ("deepspeed", *machines, *here)
     lora = job.lora
     return command(
         *head,

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from evaluator import advice
 from evaluator.budgets import Fit
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
@@ -106,6 +107,12 @@ class Axed(Protocol):
     def time_of(self, one: Candidate) -> Range | None: ...
 
     def cost_of(self, one: Candidate) -> Cost | None: ...
+
+
+@register.filter
+def money_span(cost: Cost | None) -> str:
+    """Low to high; one figure where both read alike."""
+    return advice.span(cost)
 
 
 @register.filter

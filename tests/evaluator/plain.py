@@ -13,6 +13,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
+from evaluator.bills import BILLED_HOURS
 from evaluator.budgets import FitWord
 from evaluator.candidates import Candidate, candidate_of
 from evaluator.economics import Terms, terms_of
@@ -20,7 +21,7 @@ from evaluator.host import AVAILABILITY, failures
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.offers import Offering, place_of, sameness
-from evaluator.outlook import BILLED_HOURS, Outlook, outlook_of
+from evaluator.outlook import Outlook, Price, outlook_of
 from evaluator.rules import Goal, Rule, rule_of
 from evaluator.verdict import ORDER, MachineVerdict, PlanVerdict, Status, judge_briefly, miss_of
 from evaluator.workbook import Workbook
@@ -47,11 +48,12 @@ class Machines:
             self.verdicts[key] = judge_briefly(self.book, self.machines[key])
         return self.verdicts[key]
 
-    def outlook(self, key: str, plan: PlanVerdict) -> Outlook | None:
-        if (key, plan.plan) not in self.outlooks:
+    def outlook(self, key: str, plan: PlanVerdict, price: Price | None = None) -> Outlook | None:
+        asked = (key, plan.plan, price)
+        if asked not in self.outlooks:
             machine = self.machines[key]
-            self.outlooks[key, plan.plan] = outlook_of(self.workload, plan.plan, machine)
-        return self.outlooks[key, plan.plan]
+            self.outlooks[asked] = outlook_of(self.workload, plan.plan, machine, price)
+        return self.outlooks[asked]
 
 
 @dataclass
@@ -141,16 +143,17 @@ class _Table:
         cost = round(cost * one.rentals, 9)
         if not one.status.serves or not self.rule.timed:
             return (0, cost)
-        found = self.held.outlook(one.offering.configuration, one.plan)
+        quote = one.rate.quote if one.rate.ranked else None
+        price = Price(Decimal(1), quote.unit, quote.purchase) if quote else None
+        found = self.held.outlook(one.offering.configuration, one.plan, price)
         promise = self._promise(found)
         if found is None or promise == 2 or self.rule.goal is Goal.HOUR:
             return (promise, cost)
         if self.rule.goal is Goal.TOKENS:
-            return (promise, cost / (found.rate.low * 3600) * 10**6)
+            return (promise, round(cost / (found.rate.low * 3600) * 10**6, 9))
         assert found.hours is not None
-        unit = one.rate.quote.unit if one.rate.quote else None
-        billed = float(BILLED_HOURS.get(unit, Decimal(1)))  # type: ignore[arg-type]
-        return (promise, ceil(found.hours.high / billed) * billed * cost)
+        unit = float(BILLED_HOURS[quote.unit]) if quote else 1.0
+        return (promise, round(ceil(found.hours.high / unit) * unit * cost, 9))
 
     def _nearness(self, one: Candidate) -> tuple[Any, ...]:
         return (one.status is Status.UNKNOWN, one.plan.fit.missing_bytes, self._order(one))

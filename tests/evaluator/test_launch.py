@@ -18,6 +18,7 @@ from evaluator.link_verdicts import LinkWord
 from evaluator.machine import LinkClass
 from evaluator.plans import Plan
 from tests.evaluator.machines import LORA_8B, known, machine, preset, serve, train
+from tests.evaluator.topologies import joined
 
 ON = machine("H100", form="SXM", gb=80, link=known(LinkClass.NVSWITCH))
 JOINED = replace(ON, inter_node=known("InfiniBand NDR"))
@@ -244,6 +245,35 @@ def test_replicas_on_two_machines_need_no_network() -> None:
     sheet = launch_of(serve("llama-3.1-8b"), Plan(replicas=16, nodes=2), ON)
     assert sheet.refusal is None
     assert of(sheet, "vLLM")["--data-parallel-size"] == "8"
+
+
+CROSSED = replace(
+    ON, topology=known(joined("NV4", "PHB", "SYS", [(0, 5), (1, 3), (2, 7), (4, 6)], ("0",) * 8))
+)
+
+
+def test_ranks_lie_on_the_gpus_that_were_seen_to_belong_together() -> None:
+    sheet = launch_of(serve(weights_format="fp8"), Plan(tp=2, replicas=4), CROSSED)
+    assert sheet.link.groups
+    order = ",".join(str(gpu) for group in sheet.link.groups for gpu in group)
+    for one in sheet.engines:
+        assert one.commands[0].text.startswith(f"CUDA_VISIBLE_DEVICES={order} ")
+    training = launch_of(train(global_batch=8), Plan(tp=2, dp=4, shard=4), CROSSED)
+    assert f"CUDA_VISIBLE_DEVICES={order} torchrun" in training.commands[0].text
+    lora = launch_of(preset(LORA_8B), Plan(tp=2, dp=4), CROSSED)
+    assert f"--include localhost:{order} " in engine(lora, "DeepSpeed").commands[0].text
+
+
+def test_separate_replicas_take_a_group_each() -> None:
+    sheet = launch_of(serve(EXPERTS), Plan(tp=2, replicas=4), CROSSED)
+    starts = [one.text.split()[0] for one in engine(sheet, "vLLM").commands]
+    pairs = [f"CUDA_VISIBLE_DEVICES={a},{b}" for a, b in sheet.link.groups]
+    assert starts == pairs
+
+
+def test_gpus_in_their_own_order_need_no_pin() -> None:
+    text = launch_of(serve(weights_format="fp8"), Plan(tp=4), ON).commands[0].text
+    assert "CUDA_VISIBLE_DEVICES" not in text
 
 
 # --- names from outside

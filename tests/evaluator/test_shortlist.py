@@ -71,7 +71,9 @@ def test_row_0_stands_even_where_no_single_gpu_serves() -> None:
     first, second = found.rows
     assert (first.plan.plan, first.status) == (Plan(), Status.UNSUITABLE)
     assert first.machine.gpu_model == "B200"
-    assert second.plan.plan.label == "TP 8"
+    assert second.plan.plan.gpus == 8
+    assert second.narrowest
+    assert second.narrowest.plan.label == "TP 8"
     assert second.status is Status.READY
 
 
