@@ -167,15 +167,6 @@ def software_items(workload: Workload, machine: Machine) -> Iterator[HostItem]:
     yield format_item(cards, stack, formats_of(workload), grade)
 
 
-def software_failure(workload: Workload, machine: Machine) -> str:
-    """The name of the first of these items that fails; empty where none does.
-
-    It depends on the cards, the three versions and the grades alone, which many machines share.
-    """
-    found = software_items(workload, machine)
-    return next((item.name for item in found if item.word is HostWord.FAIL), "")
-
-
 DRIVER = Asked(
     "driver, CUDA, NCCL",
     ("driver_version", "cuda_version", "nccl_version"),

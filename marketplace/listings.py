@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from evaluator.findings import recall
 from evaluator.machine import Availability
@@ -14,6 +14,7 @@ from evaluator.offers import Offering
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
 from marketplace.locks import with_lock
 from marketplace.models import Fact, Listing, Price
+from marketplace.shelf import Shelf
 
 
 def current() -> QuerySet[Listing]:
@@ -45,23 +46,15 @@ def offerings(listings: QuerySet[Listing]) -> list[Offering]:
     return [_offering(dict(zip(OFFERING_COLUMNS, row, strict=True)), quotes) for row in rows]
 
 
-def same_hardware(rows: Iterable[Listing]) -> dict[int, int]:
+def same_hardware(rows: Iterable[Listing], held: Shelf) -> dict[int, int]:
     """How many current listings, its own included, describe the hardware of each: by key.
 
     Resellers list one machine under many names. They are told, never merged: price, place and
     terms differ. A row that leaves the host open is not said to be like another.
     """
     known = {row.pk: row.configuration for row in rows if _is_described(row)}
-    counts = times_offered(known.values())
-    return {key: counts.get(configuration, 0) for key, configuration in known.items()}
-
-
-def times_offered(configurations: Iterable[str]) -> dict[str, int]:
-    """Current listings of each configuration whose GPU and host are described. One query."""
-    wanted = set(configurations) - {""}
-    rows = Listing.objects.filter(gone_at=None, configuration__in=wanted)
-    described = rows.exclude(Q(vcpus=None) | Q(ram_bytes=None) | Q(gpu_model=None))
-    return dict(described.order_by().values_list("configuration").annotate(times=Count("pk")))
+    counts = held.times_offered(known.values())
+    return {key: counts[configuration] for key, configuration in known.items()}
 
 
 def _is_described(row: Listing) -> bool:

@@ -27,6 +27,7 @@ from marketplace.models import Listing
 from marketplace.price_history import Observation, price_history
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import checklist_of
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.links import links_context
 from marketplace.views.pages import render_page
 
@@ -35,6 +36,7 @@ PRICES_SHOWN = 100
 
 @login_not_required
 @require_safe
+@kept_a_minute
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed(), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
