@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,35 +10,14 @@ from decimal import Decimal
 from evaluator.budgets import FitWord
 from evaluator.economics import Rate, Terms, choose_rate, cost_per_hour, rentals_of
 from evaluator.findings import Code, Finding, Severity, finding
-from evaluator.host import AVAILABILITY, HostItem, failures, offer_items
-from evaluator.jobs import Needs, Workload
+from evaluator.fleet import WAITING
+from evaluator.host import HostItem, failures, offer_items
+from evaluator.jobs import Workload
 from evaluator.machine import Availability, Machine
+from evaluator.offers import Offering
 from evaluator.outlook import Outlook, Price, outlook_of
-from evaluator.prices import Quote
 from evaluator.topology import LinkWord
-from evaluator.verdict import MachineVerdict, PlanVerdict, Status, status_of
-
-
-@dataclass(frozen=True, slots=True)
-class Offering:
-    """What a catalog offers: a configuration under a name, at prices, seen at a time.
-
-    `key` is the caller's own (a listing's primary key). `configuration` is the fingerprint of its
-    machine. `quantity` counts rentals said to be free; None is unknown.
-    """
-
-    key: str
-    configuration: str
-    provider: str = ""
-    title: str = ""
-    region: str = ""
-    zone: str = ""
-    url: str = ""
-    quotes: tuple[Quote, ...] = ()
-    availability: Availability = Availability.UNKNOWN
-    quantity: int | None = None
-    seen_at: datetime | None = None
-    findings: tuple[Finding, ...] = ()
+from evaluator.verdict import MachineVerdict, PlanVerdict, Status, size_words, status_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +25,10 @@ class Candidate:
     """One plan on one offering. `rentals` is how many of it must be rented at once.
 
     `cost_per_hour` is for all rentals, in the currency of `rate.quote`; None when not derivable.
-    `alike` are the same provider's offerings of the same configuration at the same prices, in
-    other places. `outlook` is filled for what is shown. `rank` counts from 0 and is None for
-    candidates that are not ranked.
+    `plan` is the best by the rule of the shortlist, `narrowest` the narrowest as firm as that one;
+    where a deadline or targets are given, one that keeps them, if any does. `alike` are the same
+    provider's offerings of the same configuration at the same prices, in other places. `rank`
+    counts from 0 and is None for candidates that are not ranked.
     """
 
     offering: Offering
@@ -62,8 +41,14 @@ class Candidate:
     host: tuple[HostItem, ...] = ()
     findings: tuple[Finding, ...] = ()
     alike: tuple[Offering, ...] = ()
+    narrowest: PlanVerdict | None = None
     outlook: Outlook | None = None
     rank: int | None = None
+
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """What fails and by how much, a sentence each. Empty for what serves."""
+        return () if self.status.serves else tuple(_shortfalls(self))
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
@@ -80,6 +65,18 @@ class Candidate:
         return found.severity >= Severity.WARNING and not unused
 
 
+def _shortfalls(candidate: Candidate) -> Iterator[str]:
+    fit, link = candidate.plan.fit, candidate.plan.link
+    if fit.word is FitWord.UNKNOWN:
+        yield "Memory per GPU or the size of the model is not known."
+    if fit.missing_bytes and fit.allowed_bytes is not None and fit.needed is not None:
+        needed, usable = size_words(fit.needed.typical), size_words(fit.allowed_bytes)
+        yield f"{size_words(fit.missing_bytes)} too little: {needed} of {usable} per GPU."
+    if link.word.stops:
+        yield link.reason
+    yield from (f"{item.name}: {item.reason}" for item in failures(candidate.host))
+
+
 LINK_DOUBTS = frozenset(
     {
         Code.FORM_FACTOR_ONLY,
@@ -90,31 +87,6 @@ LINK_DOUBTS = frozenset(
     }
 )
 """What a listing leaves open about the links between its GPUs."""
-
-
-def alike(offerings: Iterable[Offering]) -> list[list[Offering]]:
-    """Offerings that differ in nothing but their place, together; each group in a fixed order."""
-    groups: dict[Hashable, list[Offering]] = defaultdict(list)
-    for offering in offerings:
-        groups[_sameness(offering)].append(offering)
-    return [sorted(group, key=place_of) for group in groups.values()]
-
-
-def _sameness(one: Offering) -> Hashable:
-    codes = tuple(found.code for found in one.findings)
-    return (
-        one.provider,
-        one.title,
-        one.configuration,
-        one.quotes,
-        one.availability,
-        one.quantity,
-        codes,
-    )
-
-
-def place_of(one: Offering) -> tuple[str, ...]:
-    return (one.provider, one.title, one.region, one.zone, one.key)
 
 
 def candidate_of(
@@ -139,17 +111,6 @@ def candidate_of(
     )
 
 
-WAITING = frozenset(
-    {
-        Availability.WAITLIST,
-        Availability.PREORDER,
-        Availability.LEAD_TIME,
-        Availability.ON_REQUEST,
-    }
-)
-"""The catalog itself says that it cannot be had now, and not when."""
-
-
 def _offered(status: Status, offering: Offering) -> Status:
     """A machine that must be waited for is conditional at best: when it comes is not known."""
     waits = status is Status.READY and offering.availability in WAITING
@@ -163,39 +124,6 @@ def with_outlook(candidate: Candidate, workload: Workload, machine: Machine) -> 
     if cost and rate.quote and rate.ranked:
         price = Price(cost, rate.quote.unit, rate.quote.purchase)
     return replace(candidate, outlook=outlook_of(workload, candidate.plan.plan, machine, price))
-
-
-def in_wanted_region(offering: Offering, needs: Needs) -> bool:
-    """Whether a region or zone is one of those named. Every place will do where none is."""
-    wanted = {region.casefold() for region in needs.regions}
-    return not wanted or bool(wanted & {offering.region.casefold(), offering.zone.casefold()})
-
-
-def unmet_need(candidate: Candidate, needs: Needs, terms: Terms) -> str:
-    """Why the workload's own needs exclude a candidate. Empty when they do not.
-
-    An unknown price is not excluded; a wanted grade asks for knowledge, so it excludes.
-    """
-    cost, limit = candidate.cost_per_hour, needs.max_price_per_hour
-    if needs.min_grade is not None and candidate.plan.weakest.grade < needs.min_grade:
-        return f"less is known of them than {needs.min_grade.word}"
-    if limit is not None and cost is not None and candidate.rate.ranked and cost > limit:
-        return f"they cost more than {limit} {terms.currency} per hour"
-    return ""
-
-
-def why_not(candidate: Candidate) -> str:
-    """In a few words, why a candidate does not serve. The first cause counts."""
-    failed = failures(candidate.host)
-    if candidate.plan.fit.word is FitWord.DOES_NOT_FIT:
-        return "the workload does not fit"
-    if candidate.plan.link.word.stops:
-        return f"the link is {candidate.plan.link.word}"
-    if not failed:
-        return "the memory per GPU is not known"
-    if failed[0].name == AVAILABILITY:
-        return "they are sold out, or fewer are offered than are needed"
-    return f"the check of {failed[0].name} fails"
 
 
 def with_findings(candidate: Candidate, now: datetime | None = None) -> Candidate:

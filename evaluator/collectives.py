@@ -12,8 +12,9 @@ from enum import StrEnum
 from fractions import Fraction
 
 from evaluator.jobs import Recompute, ServingJob, TrainingJob, Workload
-from evaluator.parameters import total_params
+from evaluator.parameters import expert_params, routed_layers, total_params
 from evaluator.plans import Plan
+from evaluator.shapes import ModelShape
 from evaluator.units import GB, KIB, MB, MIB
 
 
@@ -123,13 +124,17 @@ def traffic(workload: Workload, plan: Plan, trainable: int | None = None) -> tup
 
 
 def _serving(workload: Workload, job: ServingJob, plan: Plan) -> Iterator[Traffic]:
+    """One rank's tokens of a step. Groups that share experts reach them by dispatch and combine."""
     model = workload.model
-    layers = -(-model.layers // plan.pp)
-    running = -(-job.concurrency // plan.replicas)
+    layers, routed = -(-model.layers // plan.pp), -(-routed_layers(model) // plan.pp)
+    spread = routed if plan.dp > 1 and plan.ep > 1 else 0
+    running = -(-job.concurrency // (plan.replicas * plan.dp))
     for per, tokens in (("decode step", running), ("prefill of one request", job.input_tokens)):
         message = tokens * model.hidden * ACTIVATION_BYTES
         if plan.tp > 1:
-            yield _tensor(plan, 2 * layers, message, per)
+            yield _tensor(plan, 2 * layers - spread, message, per)
+        if spread:
+            yield _experts(model, plan, 2 * spread, message, per)
         if plan.pp > 1:
             yield _pipeline(plan, 1, message, per)
 
@@ -138,7 +143,10 @@ ACTIVATION_BYTES = 2
 """Activations travel in 16 bits whatever the format of the weights."""
 FORWARD_AND_BACKWARD = 4
 WITH_FULL_RECOMPUTE = 6
-"""All-reduces per layer and micro-batch: two forward, two backward, two in a second forward."""
+"""All-reduces per layer and micro-batch: two forward, two backward, two in a second forward.
+As many all-to-alls: dispatch and combine, forward and backward."""
+AROUND = 3
+"""Keys and values go once around forward; backward they go again, and their gradients with them."""
 
 
 def _training(
@@ -146,15 +154,21 @@ def _training(
 ) -> Iterator[Traffic]:
     model, rounds = workload.model, micro_batches(job, plan)
     layers = -(-model.layers // plan.pp)
-    message = job.seq_len * job.micro_batch * model.hidden * ACTIVATION_BYTES
+    tokens = job.seq_len * job.micro_batch // plan.cp
+    message = tokens * model.hidden * ACTIVATION_BYTES
     if plan.tp > 1:
         each = WITH_FULL_RECOMPUTE if job.recompute is Recompute.FULL else FORWARD_AND_BACKWARD
         yield _tensor(plan, each * layers * rounds, message, STEP)
+    if plan.ep > 1:
+        calls = FORWARD_AND_BACKWARD * -(-routed_layers(model) // plan.pp) * rounds
+        yield _experts(model, plan, calls, message, STEP)
+    if plan.cp > 1:
+        yield _context(model, plan, AROUND * layers * rounds, job.seq_len * job.micro_batch)
     if plan.pp > 1:
-        yield _pipeline(plan, 2 * rounds, message, STEP)
+        yield _pipeline(plan, 2 * rounds * plan.virtual, message, STEP)
     params = total_params(model)
-    if plan.dp > 1 and params is not None:
-        yield from _data(job, plan, layers, params, params if trainable is None else trainable)
+    if plan.dp * plan.cp > 1 and params is not None:
+        yield from _data(workload, job, plan, params if trainable is None else trainable)
 
 
 STEP = "optimizer step"
@@ -171,25 +185,82 @@ def _tensor(plan: Plan, calls: int, message: int, per: str) -> Traffic:
     return Traffic("tensor parallel", Operation.ALL_REDUCE, plan.tp, calls, calls * message, per)
 
 
+def _experts(model: ModelShape, plan: Plan, calls: int, message: int, per: str) -> Traffic:
+    """Every token to each of its experts; the tensor ranks of a group share the tokens."""
+    reached = min(model.experts.active, plan.ep) if model.experts else 0
+    buffer = calls * message * reached // plan.tp
+    span = plan.ep * plan.etp
+    return Traffic(
+        "experts", Operation.ALL_TO_ALL, plan.ep, calls, buffer, per, _machines(plan, span)
+    )
+
+
+def _context(model: ModelShape, plan: Plan, calls: int, tokens: int) -> Traffic:
+    """Keys and values of the whole sequence, as a ring or a gather brings them to each rank."""
+    attention = model.attention
+    width = 2 * attention.kv_heads * attention.head_dim
+    if attention.latent:
+        width = attention.latent.kv_rank + attention.latent.rope_dim
+    heads = 1 if attention.latent else min(plan.tp, attention.kv_heads)
+    buffer = calls * tokens * width * ACTIVATION_BYTES // max(1, heads)
+    machines = _machines(plan, plan.tp * plan.cp)
+    return Traffic("context", Operation.ALL_GATHER, plan.cp, calls, buffer, STEP, machines)
+
+
+def _machines(plan: Plan, span: int) -> int:
+    """Machines over which a group lies that spans so many neighbouring GPUs."""
+    per_machine = max(1, plan.gpus // plan.nodes)
+    return max(1, min(plan.nodes, -(-span // per_machine)))
+
+
 def _pipeline(plan: Plan, calls: int, message: int, per: str) -> Traffic:
-    machines = plan.nodes if plan.tp * plan.pp > plan.gpus // plan.nodes else 1
+    """Stages lie `tp x cp x dp` apart; a hop may cross where a replica spans machines."""
+    machines = _machines(plan, plan.gpus // plan.replicas)
     return Traffic("pipeline", Operation.SEND, 2, calls, calls * message, per, min(2, machines))
 
 
-def _data(
-    job: TrainingJob, plan: Plan, layers: int, params: int, trainable: int
-) -> Iterator[Traffic]:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Parameters on one GPU before sharding, and who shares them.
+
+    `shard` ranks, `inner` GPUs apart, keep one copy, of which there are `copies`.
+    """
+
+    name: str
+    params: float
+    shard: int
+    copies: int
+    inner: int
+
+
+def held_params(model: ModelShape, plan: Plan) -> tuple[Held, ...]:
+    """All parameters alike; where experts are dealt out, these apart: fewer ranks share them."""
+    experts = expert_params(model) if plan.ep > 1 else 0
+    dense = ((total_params(model) or 0) - experts) / (plan.tp * plan.pp)
+    common = Held("", dense, plan.shard, plan.copies, plan.tp)
+    if not experts:
+        return (common,)
+    inner = plan.ep * plan.etp
+    ranks = max(1, plan.tp * plan.cp * plan.dp // inner)
+    shard = min(ranks, plan.expert_shard)
+    dealt = Held(" of experts", experts / (inner * plan.pp), shard, ranks // shard, inner)
+    return (common, dealt)
+
+
+def _data(workload: Workload, job: TrainingJob, plan: Plan, trainable: int) -> Iterator[Traffic]:
     """What a shard group gathers and scatters, and what copies of it reduce once per step."""
-    split = plan.tp * plan.pp
-    weights = int(params // split * job.precision.param_bytes)
-    gradients = int(trainable // split * job.precision.grad_bytes)
-    if plan.shard > 1:
-        yield from _sharded(job, plan, layers, weights, gradients)
-    copies = plan.dp // plan.shard
-    if copies > 1:
-        buffer = gradients // plan.shard
-        calls = max(1, -(-buffer // BUCKET_BYTES))
-        yield Traffic("gradients", Operation.ALL_REDUCE, copies, calls, buffer, STEP, plan.nodes)
+    share = trainable / (total_params(workload.model) or 1)
+    layers = -(-workload.model.layers // plan.pp)
+    for held in held_params(workload.model, plan):
+        gradients = int(held.params * share * job.precision.grad_bytes)
+        if held.shard > 1:
+            yield from _sharded(job, plan, layers, held, gradients)
+        if held.copies > 1 and gradients:
+            buffer = gradients // held.shard
+            calls = max(1, -(-buffer // BUCKET_BYTES))
+            machines = _machines(plan, held.inner * held.shard * held.copies)
+            purpose, reduce = f"gradients{held.name}", Operation.ALL_REDUCE
+            yield Traffic(purpose, reduce, held.copies, calls, buffer, STEP, machines)
 
 
 BUCKET_BYTES = 25 * MIB
@@ -201,16 +272,17 @@ PARAMETERS_SHARDED, GRADIENTS_SHARDED = 3, 2
 
 
 def _sharded(
-    job: TrainingJob, plan: Plan, layers: int, weights: int, gradients: int
+    job: TrainingJob, plan: Plan, layers: int, held: Held, gradients: int
 ) -> Iterator[Traffic]:
     """Stage 3 gathers twice per micro-batch, the others once per step; from stage 2 on gradients
     are scattered per micro-batch.
     """
-    spans = plan.tp * plan.shard > plan.gpus // plan.nodes
-    machines, rounds = plan.nodes if spans else 1, micro_batches(job, plan)
+    machines, rounds = _machines(plan, held.inner * held.shard), micro_batches(job, plan)
+    weights = int(held.params * job.precision.param_bytes)
     gathers = 2 * rounds if job.zero_stage >= PARAMETERS_SHARDED else 1
     scatters = rounds if job.zero_stage >= GRADIENTS_SHARDED else 1
     gather, scatter = Operation.ALL_GATHER, Operation.REDUCE_SCATTER
     moved = ((gather, "parameters", gathers, weights), (scatter, "gradients", scatters, gradients))
     for operation, purpose, times, size in moved:
-        yield Traffic(purpose, operation, plan.shard, times * layers, times * size, STEP, machines)
+        name, calls = f"{purpose}{held.name}", times * layers
+        yield Traffic(name, operation, held.shard, calls, times * size, STEP, machines)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluator.devices import Device
-from evaluator.flops import TokenWork, work_of
+from evaluator.flops import TokenWork, pace_of, work_of
 from evaluator.formats import WeightFormat
 from evaluator.jobs import ServingJob
 from evaluator.kv_cache import sequence_bytes
 from evaluator.layouts import Layout, Links
-from evaluator.partition import RankClass, params_of, rank_classes, stage_of
+from evaluator.parameters import routed_layers
+from evaluator.partition import RankClass, params_of, rank_classes, stage_of, stages_of
 from evaluator.plans import Plan
 from evaluator.ranges import Range
-from evaluator.shapes import Feed, ModelShape
+from evaluator.shapes import ModelShape
 from evaluator.weights import weights_on
 
 RESERVES_WHOLE = frozenset({"tensorrt-llm"})
@@ -24,12 +25,13 @@ MOST_SEQUENCES = 2048
 
 @dataclass(frozen=True, slots=True)
 class EngineLoad:
-    """Bytes on the first stage's GPU and FLOPs of the whole model.
+    """Bytes on a GPU of an even stage, and FLOPs of the whole model.
 
     `weight_bytes` are read by a decode step that hits every expert; `expert_share` of them belong
     to experts, each of which a token misses with `miss_share`. `cache_bytes` is one sequence at
     its mean length, `admitted_bytes` what the engine wants free to admit one. `routed_layers` hold
-    experts, of which `experts_per_token` see each token.
+    experts, of which `experts_per_token` see each token. `pace` and
+    `weight_pace` are arithmetic and weights of the busiest stage against an even share.
     """
 
     weight_bytes: float
@@ -41,6 +43,8 @@ class EngineLoad:
     decode: TokenWork
     routed_layers: int = 0
     experts_per_token: int = 0
+    pace: float = 1.0
+    weight_pace: float = 1.0
 
 
 def load_of(
@@ -51,8 +55,7 @@ def load_of(
     if prefill is None or decode is None:
         return None
     rank = rank_classes(shape, plan)[0]
-    held = weights_on(shape, form, plan, rank).typical
-    looked_up = 0.0 if shape.tied else shape.vocab * shape.hidden * 2 / plan.tp
+    read = [_read_bytes(shape, form, plan, one) for one in stages_of(shape, plan)]
     experts, half = shape.experts, job.output_tokens / 2
     admitted = job.sequence_tokens if job.engine in RESERVES_WHOLE else job.input_tokens + half
 
@@ -60,16 +63,26 @@ def load_of(
         return sequence_bytes(shape, job, plan, rank, max(1, round(tokens)))
 
     return EngineLoad(
-        weight_bytes=max(held - looked_up, held / 2),
+        weight_bytes=sum(read) / len(read),
         expert_share=_expert_share(shape, rank, plan) if experts else 0.0,
         miss_share=1 - experts.active / experts.count if experts else 0.0,
         cache_bytes=cache(job.input_tokens + half),
         admitted_bytes=cache(admitted),
         prefill=prefill,
         decode=decode,
-        routed_layers=sum(layer.feed is Feed.ROUTED for layer in shape.layer_kinds),
+        routed_layers=routed_layers(shape),
         experts_per_token=experts.active if experts else 0,
+        pace=pace_of(shape, decode, plan.pp),
+        weight_pace=max(read) * len(read) / sum(read),
     )
+
+
+def _read_bytes(shape: ModelShape, form: WeightFormat, plan: Plan, rank: RankClass) -> float:
+    """Weights that a step reads on one GPU of a stage: all but rows of an embedding."""
+    held = float(weights_on(shape, form, plan, rank).typical)
+    only_looked_up = rank.has_embedding and not shape.tied
+    looked_up = shape.vocab * shape.hidden * 2 / plan.tp if only_looked_up else 0.0
+    return max(held - looked_up, held / 2)
 
 
 def _expert_share(shape: ModelShape, rank: RankClass, plan: Plan) -> float:

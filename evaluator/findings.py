@@ -102,6 +102,7 @@ class Code(Enum):
     GPU_AMBIGUOUS = "gpu_ambiguous"
     IDLE_GPUS = "idle_gpus"
     PLAN_INDIVISIBLE = "plan_indivisible"
+    PLAN_UNSUPPORTED = "plan_unsupported"
     HOST_RAM_SMALL = "host_ram_small"
     HOST_UNKNOWN = "host_unknown"
     NOT_AVAILABLE = "not_available"
@@ -183,7 +184,7 @@ MEANINGS: Mapping[Code, Meaning] = {
     ),
     Code.GPU_AMBIGUOUS: _warn(
         "The label may mean {cards}; the smallest and slowest of them is judged.",
-        "Ask for `nvidia-smi -L`.",
+        ASK_MEMORY,
         Grade.MEASURED,
     ),
     Code.IDLE_GPUS: _info(
@@ -194,6 +195,11 @@ MEANINGS: Mapping[Code, Meaning] = {
         "{quantity} cannot be divided by {degree}.",
         "{change}",
         clears="A degree that divides it clears it.",
+    ),
+    Code.PLAN_UNSUPPORTED: _block(
+        "{what} is not supported by {who}.",
+        "{change}",
+        clears="An engine or a format that supports it clears it.",
     ),
     Code.HOST_RAM_SMALL: _warn(
         "Host RAM {ram} is below {needed}: {reason}.",

@@ -52,6 +52,16 @@ def work_of(shape: ModelShape, sequence: int) -> TokenWork | None:
     )
 
 
+def pace_of(shape: ModelShape, work: TokenWork, stages: int) -> float:
+    """Arithmetic of the busiest stage against an even share: most layers, or those and the head."""
+    if stages == 1 or not shape.layers or not work.matrices:
+        return 1.0
+    head = min(2.0 * shape.vocab * shape.hidden, work.matrices / 2)
+    layer = (work.matrices - head) / shape.layers
+    most, least = -(-shape.layers // stages), shape.layers // stages
+    return max(most * layer, least * layer + head) * stages / work.matrices
+
+
 def attended(shape: ModelShape, sequence: int) -> float:
     """Tokens attended to, summed over layers; windows bound theirs."""
     layers = shape.layers if shape.cached_layers is None else shape.cached_layers

@@ -20,6 +20,8 @@ class Use(StrEnum):
     """What a group of GPUs does over its link."""
 
     TENSOR = "tensor parallel"
+    EXPERT = "expert parallel"
+    CONTEXT = "context parallel"
     SHARDED = "sharding"
     DATA = "data parallel"
     PIPELINE = "a pipeline"
@@ -52,17 +54,32 @@ def demands_of(plan: Plan) -> tuple[Demand, ...]:
 
 
 def _demands(plan: Plan) -> Iterator[Demand]:
+    """Neighbouring GPUs are tensor ranks, then context, then data ranks; stages lie outside.
+
+    Where all ranks share the experts, that exchange asks for more than gradients ever do.
+    """
     per_machine = plan.gpus // plan.nodes
     if plan.tp > 1:
         yield Demand(Use.TENSOR, plan.tp, plan.tp)
+    if plan.ep > 1 and plan.dp > 1:
+        yield from _group(Use.EXPERT, plan.ep, plan.etp, plan)
+    if plan.cp > 1:
+        yield from _group(Use.CONTEXT, plan.cp, plan.tp, plan)
     if plan.pp > 1:
-        span = plan.tp * plan.pp
+        span = plan.gpus // plan.replicas
         yield Demand(Use.PIPELINE, plan.pp, span, plan.nodes if span > per_machine else 1)
     if plan.shard > 1:
-        spans = plan.tp * plan.shard > per_machine
-        yield from _spread(Use.SHARDED, plan.shard, plan.tp, plan.nodes if spans else 1)
-    if plan.dp > plan.shard:
-        yield from _spread(Use.DATA, plan.dp // plan.shard, plan.tp * plan.shard, plan.nodes)
+        yield from _group(Use.SHARDED, plan.shard, plan.tp, plan)
+    if plan.copies > 1 and (plan.ep == 1 or plan.ep * plan.etp < plan.tp * plan.dp):
+        yield from _group(Use.DATA, plan.copies, plan.tp * plan.shard, plan)
+
+
+def _group(use: Use, ranks: int, inner: int, plan: Plan) -> Iterator[Demand]:
+    """A group of ranks `inner` GPUs apart, on as many machines as it has to span."""
+    per_machine = plan.gpus // plan.nodes
+    spans = ranks * inner > per_machine
+    machines = min(plan.nodes, -(-ranks * inner // per_machine)) if spans else 1
+    yield from _spread(use, ranks, inner, machines)
 
 
 def _spread(use: Use, ranks: int, inner: int, machines: int) -> Iterator[Demand]:
@@ -75,6 +92,10 @@ def _spread(use: Use, ranks: int, inner: int, machines: int) -> Iterator[Demand]
 
 TOLERANT = frozenset({Use.DATA, Use.PIPELINE})
 """Uses that every link inside a machine carries: gradients once per step, one hop per stage."""
+
+
+HIDDEN = frozenset({Use.SHARDED, Use.CONTEXT})
+"""Uses that compute hides in part: how much, only a benchmark tells."""
 
 
 LINK_WORDS = {
@@ -110,7 +131,7 @@ def suits(link: LinkClass, demand: Demand) -> Suits:
         return Suits.ENOUGH if demand.span >= FULL_MESH else Suits.DEPENDS
     if demand.span == 2 and link in (*PAIRS, LinkClass.XGMI_ISLANDS):
         return Suits.ENOUGH if link in PAIRS else Suits.DEPENDS
-    if demand.use is Use.SHARDED or link is LinkClass.PCIE_P2P:
+    if demand.use in HIDDEN or link is LinkClass.PCIE_P2P:
         return Suits.DEPENDS
     small = link is LinkClass.PCIE and demand.ranks <= 4
     return Suits.DEPENDS if small else Suits.POOR

@@ -52,6 +52,10 @@ class Module(StrEnum):
     OTHER = "other"
 
 
+QUANTISED = (Module.ATTENTION, Module.MIXER, Module.MLP, Module.EXPERT)
+"""Where formats of few bits apply; embedding, head, norms and routers keep theirs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """`params` parameters of one kind. `active` is how many of them one token uses.
@@ -140,6 +144,20 @@ def total_params(shape: ModelShape) -> int | None:
     """All parameters, experts included. A count given by the user may add to the computed one."""
     computed = computed_params(shape)
     return shape.given_params if computed is None else computed + others(shape)
+
+
+@lru_cache(maxsize=4096)
+def expert_params(shape: ModelShape) -> int:
+    """Parameters of all routed experts. 0 for a dense model or one of unknown parts."""
+    if not shape.computable:
+        return 0
+    parts = _all_parts(shape)
+    return sum(part.params * times for part, times in parts if part.module is Module.EXPERT)
+
+
+def routed_layers(shape: ModelShape) -> int:
+    """Layers that hold experts."""
+    return sum(kind.feed is Feed.ROUTED for kind in shape.layer_kinds)
 
 
 def active_params(shape: ModelShape) -> int | None:

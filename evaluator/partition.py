@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache, reduce
 
+from evaluator.module_names import named_share, names_of_layers
 from evaluator.parameters import (
+    QUANTISED,
     Module,
     Part,
     Split,
@@ -112,29 +113,6 @@ class LayerGroup:
     def place(self) -> str:
         return f"layers {' '.join(self.kind)} {','.join(sorted(self.kept))}"
 
-    def kept_share(self, part: Part, gated: bool) -> float:
-        """The share of a part that stays in 16 bits: all of it, or some of its projections."""
-        if part.module.value in self.kept or EVERY in self.kept:
-            return 1.0
-        if part.module is Module.ATTENTION:
-            return len(self.kept & PROJECTIONS[part.split]) / 2
-        if part.module is Module.MLP:
-            return min(1.0, len(self.kept & MLP_PROJECTIONS) / (3 if gated else 2))
-        return 0.0
-
-
-MLP_PROJECTIONS = frozenset({"gate_proj", "up_proj", "down_proj"})
-PROJECTIONS = {split: frozenset[str]() for split in Split} | {
-    Split.TENSOR: frozenset({"q_proj", "o_proj"}),
-    Split.KV_HEADS: frozenset({"k_proj", "v_proj"}),
-}
-"""Projections by the part that they are in: queries and output have one size, keys and values
-another."""
-
-
-EVERY = "*"
-"""In a list of modules to keep: every layer, or every module of a layer."""
-
 
 @lru_cache(maxsize=4096)
 def layer_groups(shape: ModelShape, rank: RankClass) -> tuple[LayerGroup, ...]:
@@ -151,52 +129,14 @@ def layer_groups(shape: ModelShape, rank: RankClass) -> tuple[LayerGroup, ...]:
 @lru_cache(maxsize=1024)
 def groups_of(shape: ModelShape) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
     """Groups of a whole model, and the index of the group of each layer."""
-    alike = list(zip(shape.layer_kinds, _kept_names(shape), strict=True))
+    alike = list(
+        zip(shape.layer_kinds, names_of_layers(shape.kept_16bit, shape.layers), strict=True)
+    )
     found = {key: index for index, key in enumerate(dict.fromkeys(alike))}
     of_layer = tuple(found[key] for key in alike)
     counts = Counter(of_layer)
     groups = (LayerGroup(kind, counts[index], names) for (kind, names), index in found.items())
     return tuple(groups), of_layer
-
-
-def _kept_names(shape: ModelShape) -> Sequence[frozenset[str]]:
-    """Modules of each layer that stay in 16 bits."""
-    kept, nothing = _kept_by_layer(shape.kept_16bit), frozenset[str]()
-    everywhere = kept.get(EVERY, nothing)
-    if not kept.keys() - {EVERY}:
-        return [everywhere] * shape.layers
-    return [everywhere | kept.get(str(index), nothing) for index in range(shape.layers)]
-
-
-@lru_cache(maxsize=256)
-def _kept_by_layer(names: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
-    """Modules that a quantised checkpoint leaves in 16 bits, by layer. Read once: a pasted list
-    may hold thousands of names."""
-    found: dict[str, set[str]] = {}
-    for name in names:
-        layer, module = _named_module(name)
-        if module in KNOWN_MODULES:
-            found.setdefault(layer, set()).add(module)
-    return {layer: frozenset(modules) for layer, modules in found.items()}
-
-
-NAMED = frozenset(module.value for module in Module).union(MLP_PROJECTIONS, *PROJECTIONS.values())
-KNOWN_MODULES = frozenset({EVERY, *NAMED})
-
-
-def _named_module(name: str) -> tuple[str, str]:
-    """ "self_attn", "model.layers.0" and "model.layers.*.mlp" name modules, layers and both.
-
-    Of a pattern ("re:.*self_attn.*") the last known word counts, in every layer.
-    """
-    if name.startswith("re:"):
-        found = [word for word in re.findall(r"\w+", name) if word in NAMED]
-        return EVERY, found[-1] if found else ""
-    words = name.split(".")
-    if "layers" not in words:
-        return EVERY, words[-1]
-    layer, *rest = words[words.index("layers") + 1 :] or [EVERY]
-    return layer, rest[-1] if rest else EVERY
 
 
 class Rule(StrEnum):
@@ -206,9 +146,6 @@ class Rule(StrEnum):
     """None: embedding, head, norms, router, and what a checkpoint leaves in 16 bits."""
     MATRIX = "matrix"
     EXPERT = "expert"
-
-
-QUANTISED = (Module.ATTENTION, Module.MIXER, Module.MLP, Module.EXPERT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +224,7 @@ def pieces_of(shape: ModelShape) -> tuple[Piece, ...]:
 def _of_group(shape: ModelShape, group: LayerGroup) -> Iterator[Placed]:
     place = group.place
     for part in layer_parts(shape, group.kind):
-        kept = round(part.params * group.kept_share(part, shape.gated)) if group.kept else 0
+        kept = round(part.params * named_share(part, group.kept, gated=shape.gated))
         if kept:
             yield place, replace(part, params=kept), True
         if kept < part.params:

@@ -1,32 +1,42 @@
-"""Many offerings: group by configuration, judge each once, join prices, rank."""
+"""Many offers: each case judged once, prices joined, the best picked, and only those explained."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from evaluator.budgets import FitWord
-from evaluator.candidates import (
-    Candidate,
-    Offering,
-    alike,
-    candidate_of,
-    in_wanted_region,
-    place_of,
-    unmet_need,
-    why_not,
-    with_findings,
-    with_outlook,
+import numpy as np
+
+from evaluator.candidates import Candidate
+from evaluator.choices import Choices, too_little_known
+from evaluator.clerk import Clerk, Entry
+from evaluator.contest import (
+    Field,
+    down_to,
+    field_of,
+    first_of,
+    nearness,
+    order,
+    single_field,
 )
 from evaluator.economics import Terms, terms_of
-from evaluator.jobs import Workload
-from evaluator.machine import Machine
-from evaluator.verdict import ORDER, MachineVerdict, PlanVerdict, Status, judge_briefly, miss_of
-from evaluator.workbook import Workbook
+from evaluator.fleet import Fleet
+from evaluator.hardware import Column
+from evaluator.jobs import Needs, Workload
+from evaluator.judging import MEMORY_UNKNOWN, NOT_KNOWN, WHY, Judged, judge_hardware
+from evaluator.offers import Offering
+from evaluator.rules import rule_of
 
-__all__ = ["Candidate", "Offering", "Shortlist", "rank", "shortlist", "with_outlooks"]
+__all__ = ["Candidate", "Offering", "Shortlist", "judge_fleet", "shortlist"]
+
+NOTHING_JUDGED = "no plan could be judged"
+OUTSIDE_REGIONS = "they are outside the wanted regions"
+SAME_ELSEWHERE = "the same machine is shown at the same price in another place"
+BEYOND_LIMIT = "they rank below those shown"
+GONE = "they are sold out, or fewer are offered than are needed"
+NEAR_MISSES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,8 @@ class Shortlist:
     """`rows` begins with row 0, the best single-GPU option, even where it does not serve.
 
     `rows` are ranked, `unranked` serve but have no comparable price, `near_misses` do not serve.
-    Every offering is shown in one of the three or counted in `hidden` by reason.
+    Every offering is shown in one of the three or counted in `hidden` by reason. `rule` says in
+    words why the order is as it is.
     """
 
     total: int
@@ -44,6 +55,7 @@ class Shortlist:
     hidden: Mapping[str, int] = field(default_factory=dict)
     currency: str = "USD"
     configurations: int = 0
+    rule: str = ""
 
     @property
     def shown(self) -> int:
@@ -52,175 +64,190 @@ class Shortlist:
         return len({candidate.offering.key for candidate in parts})
 
 
+def judge_fleet(workload: Workload, fleet: Fleet) -> Judged:
+    """All plans on all machines; prices and demands are joined to it by `shortlist`."""
+    return judge_hardware(workload, fleet.hardware, fleet.links)
+
+
 def shortlist(
     workload: Workload,
-    offerings: Sequence[Offering],
-    machines: Mapping[str, Machine],
+    fleet: Fleet,
     limit: int = 20,
     now: datetime | None = None,
+    *,
+    among: Column | None = None,
+    judged: Judged | None = None,
 ) -> Shortlist:
-    """Judges each configuration of `offerings` once and ranks them.
+    """Ranks the offers of a fleet by the rule of the workload, in an order free of the input's.
 
-    `machines` holds the machine of every configuration. Raises KeyError where one is missing.
+    `among` marks the offers to look at, all without it. `judged` is what `judge_fleet` gave for a
+    workload of this fingerprint before. `now` lets findings name an age.
     """
-    wanted = dict.fromkeys(offering.configuration for offering in offerings)
-    book = Workbook(workload)
-    verdicts = {key: judge_briefly(book, machines[key]) for key in wanted}
-    return with_outlooks(rank(workload, offerings, verdicts, limit, now), workload, machines)
-
-
-def with_outlooks(
-    found: Shortlist, workload: Workload, machines: Mapping[str, Machine]
-) -> Shortlist:
-    """Speed, hours and cost of the rows that serve; the rest of a catalog is never timed.
-
-    A row whose machine is not given stays without.
-    """
-
-    def seen(rows: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        return tuple(
-            with_outlook(row, workload, machine)
-            if row.status.serves and (machine := machines.get(row.offering.configuration))
-            else row
-            for row in rows
-        )
-
-    return replace(found, rows=seen(found.rows), unranked=seen(found.unranked))
-
-
-def rank(
-    workload: Workload,
-    offerings: Sequence[Offering],
-    verdicts: Mapping[str, MachineVerdict],
-    limit: int = 20,
-    now: datetime | None = None,
-) -> Shortlist:
-    """Ranks offerings whose configurations are already judged, in an order free of the input's.
-
-    Ready before conditional, what fits before what is tight, then lower cost per hour of all
-    machines that the plan needs, then fewer GPUs, then provider, title, region and key. `now` lets
-    findings name an age.
-    """
-    terms, hidden = terms_of(workload), Counter[str]()
-    inside = [one for one in offerings if in_wanted_region(one, workload.needs)]
-    hidden[OUTSIDE_REGIONS] += len(offerings) - len(inside)
-    candidates = list(_candidates(workload, inside, verdicts, terms, hidden))
-    single = _best_single(candidates, terms)
-    parts = _Parts.of(single, candidates, limit)
-    _count_hidden(hidden, candidates, parts)
+    asked = np.ones(len(fleet.offers), dtype=bool) if among is None else among
+    inside = asked & fleet.in_regions(workload.needs)
+    verdicts = judged or judge_fleet(workload, fleet)
+    race = Race.of(workload, fleet, verdicts, inside)
+    race.hide(OUTSIDE_REGIONS, int(asked.sum() - inside.sum()))
+    picked = race.picked(limit)
+    clerk = Clerk(workload, fleet, race.choices, race.terms, inside, now)
     return Shortlist(
-        total=len(offerings),
-        rows=tuple(replace(with_findings(row, now), rank=at) for at, row in enumerate(parts.rows)),
-        unranked=tuple(with_findings(one, now) for one in parts.unranked),
-        near_misses=tuple(with_findings(one, now) for one in parts.near),
-        hidden={reason: count for reason, count in hidden.items() if count},
-        currency=terms.currency,
-        configurations=len({offering.configuration for offering in offerings}),
+        total=int(asked.sum()),
+        rows=tuple(clerk.ranked(picked.rows)),
+        unranked=tuple(clerk.candidates(picked.unranked)),
+        near_misses=tuple(clerk.candidates(picked.near)),
+        hidden={reason: count for reason, count in race.hidden.items() if count},
+        currency=race.terms.currency,
+        configurations=len(np.unique(fleet.machine[asked])),
+        rule=race.choices.rule.sentence,
     )
 
 
-NOTHING_JUDGED = "no plan could be judged"
-OUTSIDE_REGIONS = "they are outside the wanted regions"
-SAME_ELSEWHERE = "the same machine is shown at the same price in another place"
-BEYOND_LIMIT = "they rank below those shown"
-NEAR_MISSES = 5
-
-
-def _candidates(
-    workload: Workload,
-    offerings: Iterable[Offering],
-    verdicts: Mapping[str, MachineVerdict],
-    terms: Terms,
-    hidden: Counter[str],
-) -> Iterator[Candidate]:
-    """One candidate for each group of like offerings; excluded groups are counted in `hidden`."""
-    chosen: dict[str, PlanVerdict | None] = {}
-    for group in alike(offerings):
-        key = group[0].configuration
-        verdict = verdicts[key]
-        if key not in chosen:
-            chosen[key] = verdict.best or verdict.nearest
-        plan = chosen[key]
-        if plan is None:
-            hidden[NOTHING_JUDGED] += len(group)
-            continue
-        candidate = candidate_of(group, verdict, plan, terms)
-        unmet = unmet_need(candidate, workload.needs, terms)
-        if unmet:
-            hidden[unmet] += len(group)
-        else:
-            yield candidate
-
-
-def _best_single(candidates: Sequence[Candidate], terms: Terms) -> Candidate | None:
-    """The first in order among plans on one GPU; where none serves, the one that misses least.
-
-    One with a comparable price comes before a firmer one whose cost nobody can say.
-    """
-    singles = [(one, plan) for one in candidates if (plan := one.machine.single)]
-    serving = [_on_one_gpu(one, plan, terms) for one, plan in singles if plan.status.serves]
-    held = [one for one in serving if one.status.serves]
-    if held:
-        return min(held, key=lambda one: (not one.rate.ranked, _order(one)))
-    least = min((miss_of(plan) for _, plan in singles), default=None)
-    nearest = (_on_one_gpu(one, plan, terms) for one, plan in singles if miss_of(plan) == least)
-    return min(nearest, key=_nearness, default=None)
-
-
-def _on_one_gpu(candidate: Candidate, plan: PlanVerdict, terms: Terms) -> Candidate:
-    if candidate.plan is plan:
-        return candidate
-    group = (candidate.offering, *candidate.alike)
-    return candidate_of(group, candidate.machine, plan, terms)
-
-
-def _order(one: Candidate) -> tuple[object, ...]:
-    """Lower is better. Candidates without a comparable price come after all that have one.
-
-    Predictions rank by their pessimistic end: a tight plan may not hold, so it follows those of
-    its status that fit.
-    """
-    cost = (one.cost_per_hour or 0) if one.rate.ranked else 0
-    tight = one.plan.fit.word is FitWord.TIGHT
-    place = place_of(one.offering)
-    return (ORDER[one.status], not one.rate.ranked, tight, cost, one.plan.plan.gpus, place)
-
-
-def _nearness(one: Candidate) -> tuple[object, ...]:
-    """What is known to miss by fewest bytes first; what cannot be judged comes last."""
-    return (one.status is Status.UNKNOWN, one.plan.fit.missing_bytes, _order(one))
-
-
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    rows: list[Candidate]
-    unranked: list[Candidate]
-    near: list[Candidate]
-
-    @classmethod
-    def of(cls, single: Candidate | None, candidates: Sequence[Candidate], limit: int) -> _Parts:
-        others = [one for one in candidates if single is None or not _same(one, single)]
-        serving = sorted((one for one in others if one.status.serves), key=_order)
-        missing = sorted((one for one in others if not one.status.serves), key=_nearness)
-        rows = [one for one in (single, *serving) if one and (one is single or one.rate.ranked)]
-        unranked = [one for one in serving if not one.rate.ranked]
-        return cls(rows[:limit], unranked[:limit], missing[:NEAR_MISSES])
+class Picked:
+    rows: list[Entry]
+    unranked: list[Entry]
+    near: list[Entry]
 
     @property
-    def keys(self) -> set[str]:
-        return {one.offering.key for one in (*self.rows, *self.unranked, *self.near)}
+    def entries(self) -> list[Entry]:
+        return [*self.rows, *self.unranked, *self.near]
 
 
-def _same(one: Candidate, other: Candidate) -> bool:
-    return one.offering.key == other.offering.key and one.plan.plan == other.plan.plan
+@dataclass
+class Race:
+    """What competes, by whom it is judged, and what was hidden on the way, by reason."""
+
+    fleet: Fleet
+    choices: Choices
+    terms: Terms
+    groups: Field
+    hidden: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, workload: Workload, fleet: Fleet, judged: Judged, inside: Column) -> Race:
+        terms, needs = terms_of(workload), workload.needs
+        choices = Choices.of(judged, fleet.hardware, rule_of(workload), needs.min_grade)
+        every = field_of(fleet, fleet.groups(inside), fleet.rates(terms), choices)
+        race = cls(fleet, choices, terms, every)
+        race._leave_out(needs)
+        return race
+
+    def hide(self, reason: str, count: int) -> None:
+        self.hidden[reason] += count
+
+    def _leave_out(self, needs: Needs) -> None:
+        """Takes out what the workload's own needs exclude. An unknown price is not excluded."""
+        self._drop(NOTHING_JUDGED, self.choices.judged.nothing[self.groups.case])
+        if needs.min_grade is not None:
+            little = too_little_known(self.choices, needs.min_grade)
+            self._drop(
+                f"less is known of them than {needs.min_grade.word}", little[self.groups.case]
+            )
+        limit = needs.max_price_per_hour
+        if limit is not None:
+            dear = ~self.groups.unranked & (self.groups.cost > float(limit))
+            self._drop(f"they cost more than {limit} {self.terms.currency} per hour", dear)
+
+    def _drop(self, reason: str, out: Column) -> None:
+        self.hide(reason, int(self.groups.size[out].sum()))
+        self.groups = self.groups.keep(np.flatnonzero(~out))
+
+    # --- picking
+
+    def picked(self, limit: int) -> Picked:
+        single = self._single()
+        others = self._without(single)
+        serves, unranked = self.groups.serves[others], self.groups.unranked[others]
+        room = limit - (single is not None)
+        rows = self._serving(others[serves & ~unranked], room)
+        parts = Picked(
+            [single, *rows] if single else rows,
+            self._serving(others[serves & unranked], limit),
+            self._near(others[~serves]),
+        )
+        self._count_hidden(parts)
+        return parts
+
+    def _serving(self, rows: Column, count: int) -> list[Entry]:
+        """The best of what serves: only those that may be among them are timed."""
+        if count < 1:
+            return []
+        near_top = down_to(self.groups.tier, rows, count)
+        case = np.unique(self.groups.case[near_top])
+        self.choices.settle(case)
+        held = self.groups.keep(near_top)
+        plan, speed = self.choices.plan[held.case], self.choices.speed.at(held.case)
+        keys = order(held, plan, speed, self.choices)
+        best = first_of(keys, np.arange(len(held)), count)
+        return [self._entry(held, row) for row in best]
+
+    def _entry(self, held: Field, row: int) -> Entry:
+        case = int(held.case[row])
+        plan, narrowest = int(self.choices.plan[case]), self.choices.narrowest(case)
+        return Entry(int(held.offer[row]), plan, narrowest)
+
+    def _near(self, rows: Column) -> list[Entry]:
+        held = self.groups.keep(rows)
+        best = first_of(nearness(held, self._gpus(held.plan)), np.arange(len(held)), NEAR_MISSES)
+        return [Entry(int(held.offer[row]), int(held.plan[row])) for row in best]
+
+    def _single(self) -> Entry | None:
+        """The first in order among plans on one GPU; where none serves, the one that misses least.
+
+        One with a comparable price comes before a firmer one whose cost nobody can say.
+        """
+        held = single_field(self.fleet, self.groups, self.choices.judged.single)
+        serving = np.flatnonzero(held.serves)
+        best = self._firmest(held, serving) if len(serving) else self._least_missing(held)
+        return Entry(int(held.offer[best[0]]), int(held.plan[best[0]])) if len(best) else None
+
+    def _firmest(self, held: Field, rows: Column) -> Column:
+        held_ranked = held.unranked * 8 + held.status * 2 + held.tight
+        near_top = down_to(held_ranked, rows, 1)
+        top = held.keep(near_top)
+        speed = self.choices.speed_of(top.case, top.plan)
+        keys = order(top, top.plan, speed, self.choices)
+        return near_top[first_of(keys, np.arange(len(top)), 1)]
+
+    def _least_missing(self, held: Field) -> Column:
+        single = self.choices.judged.single
+        misses = np.where(single.status[held.case] == NOT_KNOWN, np.inf, held.missing)
+        rows = down_to(misses, np.arange(len(held)), 1)
+        return first_of(nearness(held, self._gpus(held.plan)), rows, 1)
+
+    def _without(self, single: Entry | None) -> Column:
+        """All groups but that of row 0, where its best plan is the one that row 0 shows."""
+        rows = np.arange(len(self.groups))
+        if single is None:
+            return rows
+        (row,) = np.flatnonzero(self.groups.offer == single.offer)
+        if self.groups.serves[row]:
+            self.choices.settle(self.groups.case[[row]])
+        same = self._plans(self.groups)[row] == single.plan
+        return rows[rows != row] if same else rows
+
+    def _plans(self, of: Field) -> Column:
+        """The plan of each group: what serves takes the best by the rule, where that is known."""
+        return np.where(of.serves, self.choices.plan[of.case], of.plan)
+
+    def _gpus(self, plans: Column) -> Column:
+        return self.choices.judged.gpus[plans]
+
+    # --- counting
+
+    def _count_hidden(self, parts: Picked) -> None:
+        """Every offering that no part shows, under the first reason that holds."""
+        of, shown = self.groups, np.zeros(len(self.fleet.offers), dtype=bool)
+        shown[[entry.offer for entry in parts.entries]] = True
+        seen = shown[of.offer]
+        self.hide(SAME_ELSEWHERE, int((of.size[seen] - 1).sum()))
+        below = ~seen & of.serves
+        self.hide(BEYOND_LIMIT, int(of.size[below].sum()))
+        reasons = np.where(of.gone & np.isin(of.why, GIVES_WAY), len(WHY), of.why)
+        counts = np.bincount(reasons[~seen & ~of.serves], of.size[~seen & ~of.serves])
+        for reason, count in zip((*WHY, GONE), counts, strict=False):
+            self.hide(reason, int(count))
 
 
-def _count_hidden(hidden: Counter[str], candidates: Sequence[Candidate], parts: _Parts) -> None:
-    """Every offering that no part shows, under the first reason that holds."""
-    shown = parts.keys
-    for one in candidates:
-        if one.offering.key in shown:
-            hidden[SAME_ELSEWHERE] += len(one.alike)
-            continue
-        reason = BEYOND_LIMIT if one.status.serves else why_not(one)
-        hidden[reason] += 1 + len(one.alike)
+GIVES_WAY = (0, WHY.index(MEMORY_UNKNOWN))
+"""What is no failure of the plan itself, so that a machine which is gone is the reason."""

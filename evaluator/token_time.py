@@ -25,16 +25,28 @@ KERNEL_BYTES = 64 * KIB
 """Engines' own kernels take the same few microseconds on NVLink up to here."""
 
 
-def prefill_seconds(model: EngineModel, setting: Setting) -> dict[str, float]:
-    """One prompt through every stage; attention is causal."""
+def prefill_seconds(
+    model: EngineModel, setting: Setting, *, packed: bool = False
+) -> dict[str, float]:
+    """One prompt through every stage; attention is causal. `packed` prompts that wait in a queue
+    are read several at once, and share the latency of their exchange.
+    """
     tokens, work = model.job.input_tokens, model.load.prefill
     name, peak = model.device.rate(model.weights_format)
     speed = setting.take("prefill efficiency", _share(model.device, "prefill", name))
     split = model.layout.tensor * speed
     computed = work.matrices * tokens / (peak * split)
     scored = work.attention * tokens / (model.device.half_flops * split)
-    exchange = sum(exchanges(model, setting, tokens).values())
-    return {"prefill": computed + scored, "prefill exchange": exchange}
+    together = max(tokens, PACKED_TOKENS) if packed else tokens
+    exchange = sum(exchanges(model, setting, together).values()) * tokens / together
+    hidden = 0.0
+    if exchange:
+        hidden = setting.take("overlap of prefill traffic", figure("serving.prefill_overlap"))
+    return {"prefill": computed + scored, "prefill exchange": exchange * (1 - hidden)}
+
+
+PACKED_TOKENS = 8192
+"""Tokens of prompts that engines read in one step where enough of them wait (their default)."""
 
 
 def _share(device: Device, family: str, name: str) -> Range:
@@ -47,7 +59,7 @@ def _share(device: Device, family: str, name: str) -> Range:
 
 def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict[str, float]:
     """One token for every running sequence of a data-parallel rank. Each stage handles its share
-    of the sequences, and the one with most layers sets the pace.
+    of the sequences, and the busiest sets the pace as far as all of them are filled.
 
     Matrix products take the longer of reading the weights and multiplying, or a little more where
     both are alike; attention, which reads the cache, comes after them.
@@ -56,8 +68,9 @@ def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict
     running = max(1.0, sequences / stages)
     reading = setting.take("memory efficiency", _memory_share(model))
     rate = model.device.memory_bytes_per_s * reading
-    weights = model.weights_read(running) / rate
-    arithmetic = _decode_arithmetic(model, setting, running)
+    filled = _filled(stages, sequences)
+    weights = model.weights_read(running) / rate * (1 + filled * (model.load.weight_pace - 1))
+    arithmetic = _decode_arithmetic(model, setting, running) * (1 + filled * (model.load.pace - 1))
     sharp = setting.take("how far reading and arithmetic overlap", figure("serving.overlap"))
     name = "reading weights" if weights >= arithmetic else "decode arithmetic"
     host = setting.take("host time", figure("serving.host"))
@@ -68,6 +81,12 @@ def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict
         **exchanges(model, setting, running),
         "host": host * (1 + HOST_PER_STAGE * (stages - 1)) + each * sequences,
     }
+
+
+def _filled(stages: int, sequences: float) -> float:
+    """How far other requests fill the stages: a single one meets them all in turn and waits for
+    none."""
+    return min(1.0, max(0.0, sequences - 1) / (stages - 1)) if stages > 1 else 0.0
 
 
 HOST_PER_STAGE = 0.25
@@ -83,7 +102,7 @@ def _memory_share(model: EngineModel) -> Range:
 def _decode_arithmetic(model: EngineModel, setting: Setting, running: float) -> float:
     name, peak = model.device.rate(model.weights_format)
     speed = setting.take("decode efficiency", _share(model.device, "decode", name))
-    split = model.layout.tensor * model.layout.stages / pace(model.layers, model.layout.stages)
+    split = model.layout.tensor * model.layout.stages
     return model.load.decode.matrices * running / (peak * speed * split)
 
 
@@ -144,8 +163,9 @@ def _hops(model: EngineModel, setting: Setting, size: float) -> float:
         (crossing, Group(2, 2, None, links.fabric)),
     ):
         if hops > 0:
+            name = "network between machines" if group.nodes > 1 else "link"
             hop = seconds(Operation.SEND, group, size / layout.tensor)
-            spent += hops * setting.take("network between machines" if crossing else "link", hop)
+            spent += hops * setting.take(name, hop)
     return spent
 
 
@@ -192,7 +212,7 @@ class Offline:
         model, job = self.model, self.model.job
         output = max(1, job.output_tokens)
         running = max(1.0, room_for(model, setting))
-        prefill = prefill_seconds(model, setting)
+        prefill = prefill_seconds(model, setting, packed=True)
         spent = {name: value * _prefill_share(model) for name, value in prefill.items()}
         decode = decode_terms(model, setting, running)
         for name, value in decode.items():

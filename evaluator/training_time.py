@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from evaluator.adapters import adapter_params
 from evaluator.calibration import constants, figure
 from evaluator.collectives import Operation
 from evaluator.devices import Device
 from evaluator.estimates import Result, Setting
-from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, work_of
-from evaluator.jobs import Recompute, TrainingJob
+from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, pace_of, work_of
+from evaluator.jobs import Recompute, Schedule, TrainingJob
 from evaluator.layouts import Layout, Links, group_of
 from evaluator.link_costs import Group, seconds
-from evaluator.parameters import total_params
+from evaluator.parameters import expert_params, routed_layers, total_params
 from evaluator.ranges import Range, exact
-from evaluator.shapes import Feed, ModelShape
+from evaluator.shapes import ModelShape
 
 ACTIVATION_BYTES = 2
 
@@ -87,6 +88,7 @@ def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
         raise ValueError("a model of unknown size has no time")
     split = model.layout.tensor * model.layout.stages
     share = model.round_tokens * model.passes / split
+    pace = pace_of(model.shape, work, model.layout.stages)
     name, peak = model.device.rate(model.arithmetic)
     dense = setting.take("matrix efficiency", efficiency(model.device, name, model.sharded))
     if model.shape.experts:
@@ -95,7 +97,7 @@ def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
     touched = setting.take("passes over activations", figure("training.elementwise"))
     moved = model.shape.layers * model.shape.hidden * touched * share
     return {
-        "matrix products": work.matrices * share / (peak * dense),
+        "matrix products": work.matrices * pace * share / (peak * dense),
         "attention": work.attention * share / (model.device.half_flops * kept),
         "passes over activations": moved / model.device.memory_bytes_per_s,
     }
@@ -119,13 +121,19 @@ def _attention(device: Device) -> Range:
     return figure(own if own in constants() else "training.attention")
 
 
+BUBBLE = {Schedule.ZERO_BUBBLE_1: 1 / 3, Schedule.ZERO_BUBBLE_2: 0.0}
+"""Idle time against 1F1B where the passes for weights, inputs and forward take alike: (F + B - W) /
+(F + B + W), and none (arXiv 2401.10241). GPipe idles as 1F1B does, and only holds more."""
+
+
 def bubble(model: StepModel, setting: Setting) -> float:
     """Idle share of a pipeline against the ideal. Virtual stages divide it."""
     stages, held = model.layout.stages, model.layout.virtual
     if stages == 1:
         return 0.0
     turns = exact(held) if held else figure("training.virtual_stages")
-    return (stages - 1) / (model.rounds * setting.take("virtual stages", turns))
+    idle = (stages - 1) / (model.rounds * setting.take("virtual stages", turns))
+    return idle * BUBBLE.get(model.job.schedule, 1.0)
 
 
 def _exposed(model: StepModel, setting: Setting) -> dict[str, float]:
@@ -159,10 +167,9 @@ def _experts(model: StepModel, setting: Setting) -> float:
     layout, experts = model.layout, model.shape.experts
     if layout.experts == 1 or experts is None:
         return 0.0
-    group = group_of(layout, model.links, layout.experts, layout.tensor)
-    routed = sum(kind.feed is Feed.ROUTED for kind in model.shape.layer_kinds)
+    group = group_of(layout, model.links, layout.experts, layout.expert_inner)
     size = model.round_tokens * model.shape.hidden * experts.active * ACTIVATION_BYTES
-    calls = 4 * routed / layout.stages
+    calls = 4 * routed_layers(model.shape) / layout.stages
     hidden = setting.take("overlap of expert traffic", figure("training.expert_overlap"))
     one = _timed(setting, Operation.ALL_TO_ALL, group, size / layout.tensor)
     return calls * one * (1 - hidden)
@@ -198,8 +205,8 @@ def _data(model: StepModel, setting: Setting, computed: float) -> float:
     params = total_params(model.shape)
     if layout.data * layout.context == 1 or params is None:
         return 0.0
-    local = params / (layout.tensor * layout.stages)
-    spent = _sharded(model, setting, local) if model.sharded else _copies(model, setting, local)
+    move = _sharded if model.sharded else _copies
+    spent = sum(move(model, setting, held) for held in held_parts(model))
     known = "overlap of sharded traffic" if model.sharded else "overlap of gradients"
     constant = "training.shard_overlap" if model.sharded else "training.gradient_overlap"
     return max(NEVER_HIDDEN * spent, spent - setting.take(known, figure(constant)) * computed)
@@ -209,29 +216,73 @@ NEVER_HIDDEN = 0.05
 """The first gather and the last scatter of a step have nothing to hide behind."""
 
 
-def _copies(model: StepModel, setting: Setting, local: float) -> float:
-    trained = 0.01 if model.job.lora else 1.0
-    size = local * trained * model.job.precision.grad_bytes
-    ranks = model.layout.data * model.layout.context
-    group = group_of(model.layout, model.links, ranks, model.layout.tensor)
+@dataclass(frozen=True, slots=True)
+class HeldPart:
+    """Parameters on one rank before sharding; `ranks` of them `inner` GPUs apart hold the same."""
+
+    params: float
+    ranks: int
+    shard: int
+    inner: int
+
+
+def trained_share(model: StepModel) -> float:
+    """Share of the parameters that get gradients: all, or those of the adapters."""
+    params = total_params(model.shape)
+    if model.job.lora is None or not params:
+        return 1.0
+    return adapter_params(model.shape, model.job.lora) / params
+
+
+def held_parts(model: StepModel) -> list[HeldPart]:
+    """All parameters, and apart from them experts that are dealt out."""
+    layout = model.layout
+    experts = expert_params(model.shape) if layout.experts > 1 else 0
+    ranks = layout.data * layout.context
+    dense = ((total_params(model.shape) or 0) - experts) / (layout.tensor * layout.stages)
+    parts = [HeldPart(dense, ranks, layout.shard, layout.tensor)]
+    if experts:
+        inner = layout.experts * layout.expert_inner
+        left = max(1, ranks * layout.tensor // inner)
+        shard = min(left, max(1, layout.shard * layout.tensor // inner))
+        parts.append(HeldPart(experts / (inner * layout.stages), left, shard, inner))
+    return parts
+
+
+def _copies(model: StepModel, setting: Setting, held: HeldPart) -> float:
+    """One reduction of the gradients per step."""
+    size = held.params * trained_share(model) * model.job.precision.grad_bytes
+    group = group_of(model.layout, model.links, held.ranks, held.inner)
     return _timed(setting, Operation.ALL_REDUCE, group, size)
 
 
-def _sharded(model: StepModel, setting: Setting, local: float) -> float:
+def _sharded(model: StepModel, setting: Setting, held: HeldPart) -> float:
     """Two gathers and one scatter per micro-batch, a layer at a time; copies reduce once."""
     layout, job = model.layout, model.job
-    group = group_of(layout, model.links, layout.shard * layout.context, layout.tensor)
+    group = group_of(layout, model.links, held.shard, held.inner)
     layers = max(1.0, model.shape.layers / layout.stages)
-    one = local * job.precision.param_bytes / layers
+    one = held.params * job.precision.param_bytes / layers
     gathers = 2 * model.rounds if job.zero_stage >= 3 else 1
     scatters = model.rounds if job.zero_stage >= 2 else 1
     gathered = gathers * layers * _timed(setting, Operation.ALL_GATHER, group, one)
-    return gathered + scatters * layers * _timed(setting, Operation.REDUCE_SCATTER, group, one)
+    gradients = one * trained_share(model)
+    scattered = scatters * layers * _timed(setting, Operation.REDUCE_SCATTER, group, gradients)
+    return gathered + scattered + _between_copies(model, setting, held)
+
+
+def _between_copies(model: StepModel, setting: Setting, held: HeldPart) -> float:
+    """Copies of a shard group reduce their shares of the gradients once per step."""
+    copies = held.ranks // held.shard
+    if copies < 2:
+        return 0.0
+    size = held.params * trained_share(model) * model.job.precision.grad_bytes / held.shard
+    group = group_of(model.layout, model.links, copies, held.inner * held.shard)
+    return _timed(setting, Operation.ALL_REDUCE, group, size)
 
 
 def _optimizer(model: StepModel) -> float:
     """States are read and written once by the ranks that hold them."""
     params = total_params(model.shape) or active_of(model.shape) or 0
     held = params / (model.layout.tensor * model.layout.stages * max(1, model.layout.shard))
-    held *= 0.01 if model.job.lora else 1.0
+    held *= trained_share(model)
     return 2 * held * model.job.precision.bytes_per_param / model.device.memory_bytes_per_s

@@ -14,7 +14,7 @@ from evaluator.host import HostItem, failures, host_findings, host_items, ram_fi
 from evaluator.jobs import Workload
 from evaluator.link_verdicts import LinkVerdict, LinkWord
 from evaluator.machine import Machine
-from evaluator.plans import Plan, PlanSpace, Refusal, machines_to_try
+from evaluator.plans import Plan, Refusal, machines_to_try
 from evaluator.topology import judge_link, machine_findings
 from evaluator.units import gib
 from evaluator.workbook import Workbook
@@ -154,16 +154,19 @@ def judge_briefly(
     """
     plans: list[PlanVerdict] = []
     refused: list[Refusal] = []
-    for space in _spaces(book, machine, max_machines, plans):
-        plans += [_judge_plan(book, plan, machine) for plan in space.plans]
+    for machines in machine_numbers(book.workload, machine, max_machines):
+        space = book.plans(countable_gpus(machine), machines)
+        plans += [judge_plan(book, plan, machine) for plan in space.plans]
         refused += space.refused
+        if any(plan.status.serves for plan in plans):
+            break
     verdict = MachineVerdict(
         configuration=machine.fingerprint(),
         gpu_model=machine.gpu_model.value or "",
         gpu_count=machine.gpu_count.value,
         nodes=machine.nodes,
         plans=tuple(plans),
-        findings=(*machine_findings(machine), *_card_findings(machine)),
+        findings=findings_of(machine),
         refused=tuple(refused),
         plans_judged=len(plans),
     )
@@ -172,6 +175,11 @@ def judge_briefly(
         verdict,
         plans=tuple(explained(book, one) if one.plan in shown else one for one in plans),
     )
+
+
+def findings_of(machine: Machine) -> tuple[Finding, ...]:
+    """What every plan on a machine has to carry along."""
+    return (*machine_findings(machine), *_card_findings(machine))
 
 
 def explained(book: Workbook, verdict: PlanVerdict) -> PlanVerdict:
@@ -193,33 +201,27 @@ def _with_change(found: Finding, words: str) -> Finding:
     return finding(found.code, **{**dict(found.gaps), "change": words})
 
 
-def _spaces(
-    book: Workbook, machine: Machine, most: int, judged: Sequence[PlanVerdict]
-) -> Iterator[PlanSpace]:
-    """Plans by number of machines. Asks after each number whether anything in `judged` serves."""
-    gpus = _countable_gpus(machine)
-    yield book.plans(gpus, 1)
+def machine_numbers(workload: Workload, machine: Machine, most: int) -> tuple[int, ...]:
+    """Numbers of machines to try, one after another until a plan serves."""
     if machine.fractional or machine.gpu_count.value is None:
-        return
-    limit = most if book.workload.training else machine.nodes
-    for nodes in machines_to_try(machine.nodes, limit):
-        if any(verdict.status.serves for verdict in judged):
-            return
-        yield book.plans(gpus, nodes)
+        return (1,)
+    limit = most if workload.training else machine.nodes
+    return (1, *machines_to_try(machine.nodes, limit))
 
 
-def _countable_gpus(machine: Machine) -> int:
+def countable_gpus(machine: Machine) -> int:
     """A share of a GPU joins no group; an unknown count is at least one."""
     return 1 if machine.fractional else machine.gpu_count.value or 1
 
 
-def _judge_plan(book: Workbook, plan: Plan, machine: Machine) -> PlanVerdict:
+def judge_plan(book: Workbook, plan: Plan, machine: Machine) -> PlanVerdict:
+    """One plan on one machine, with every reason and without changes."""
     usable = machine.usable_bytes_per_gpu.value
     fitted = book.fit(plan, usable)
     link = judge_link(plan, machine, book.need(plan), book.exchanges(plan))
     weights = book.weights_bytes
     host = host_items(book.workload, plan, machine, weights)
-    rented = rentals_of(plan, machine.nodes) * machine.nodes * _countable_gpus(machine)
+    rented = rentals_of(plan, machine.nodes) * machine.nodes * countable_gpus(machine)
     return PlanVerdict(
         plan=plan,
         status=status_of(fitted.word, link.word, host),
@@ -237,7 +239,7 @@ def _judge_plan(book: Workbook, plan: Plan, machine: Machine) -> PlanVerdict:
             *host_findings(host),
         ),
         reasons=_reasons(plan, fitted, book.workload.terms, link, host),
-        weakest=_weakest(plan, machine),
+        weakest=weakest_of(plan, machine),
     )
 
 
@@ -301,14 +303,23 @@ def _fit_sentence(fitted: Fit, terms: str) -> str:
     return f"{sentence.format(needed=f'{low:.1f} to {high}', allowed=allowed)} Judged for {terms}."
 
 
-def _weakest(plan: Plan, machine: Machine) -> Weakest:
-    """Facts in the order in which they are named when equally weak."""
-    grades = {}
-    if plan.joins_machines:
-        grades["network between machines"] = machine.inter_node.grade
-    if plan.gpus > plan.replicas * plan.nodes:
-        grades["link between GPUs"] = machine.link.grade
-    if plan.gpus > 1:
-        grades["GPU count"] = machine.gpu_count.grade
-    grades["memory per GPU"] = machine.usable_bytes_per_gpu.grade
+def weakest_of(plan: Plan, machine: Machine) -> Weakest:
+    """The first of the weakest facts that a plan stands on."""
+    facts = zip(FACTS, stands_on(plan), strict=True)
+    grades = {words: getattr(machine, name).grade for (name, words), stands in facts if stands}
     return Weakest(*min(grades.items(), key=lambda item: item[1]))
+
+
+FACTS = (
+    ("inter_node", "network between machines"),
+    ("link", "link between GPUs"),
+    ("gpu_count", "GPU count"),
+    ("usable_bytes_per_gpu", "memory per GPU"),
+)
+"""Facts that a plan may stand on, in the order in which they are named when equally weak."""
+
+
+def stands_on(plan: Plan) -> tuple[bool, ...]:
+    """Which of `FACTS` the plan relies on."""
+    linked = plan.gpus > plan.replicas * plan.nodes
+    return (plan.joins_machines, linked, plan.gpus > 1, True)

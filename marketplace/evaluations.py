@@ -15,10 +15,11 @@ from django.db import transaction
 from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
-from evaluator.candidates import Offering
 from evaluator.findings import Code, Finding, finding
+from evaluator.fleet import Fleet
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
+from evaluator.offers import Offering
 from evaluator.reports import (
     UnreadableReport,
     condense,
@@ -26,7 +27,7 @@ from evaluator.reports import (
     from_report,
     to_report,
 )
-from evaluator.shortlist import Shortlist, rank, with_outlooks
+from evaluator.shortlist import Shortlist, shortlist
 from evaluator.verdict import MachineVerdict, judge, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
@@ -70,17 +71,9 @@ def shortlist_for(
     offered = [one for one in everything if one.seen_at is None or one.seen_at > unseen_since(now)]
     private = {machine.fingerprint(): machine for machine, _ in own.values()}
     shared = {offering.configuration for offering in offered} - private.keys()
-    verdicts = _verdicts(workload, shared, keep) | _judge_own(workload, private)
-    found = rank(workload, offered, verdicts, limit, now)
-    timed = with_outlooks(found, workload, _machines_of(found) | private)
-    return _with_unseen(timed, len(everything) - len(offered))
-
-
-def _machines_of(found: Shortlist) -> dict[str, Machine]:
-    """The machines of the rows that serve, by configuration."""
-    rows = (row for row in (*found.rows, *found.unranked) if row.status.serves)
-    shown = {row.offering.configuration for row in rows}
-    return {one.configuration: machine_of(one) for one in _one_listing_each(shown)}
+    machines = {one.configuration: machine_of(one) for one in _one_listing_each(shared)}
+    fleet = Fleet.of(offered, machines | private)
+    return _with_unseen(shortlist(workload, fleet, limit, now), len(everything) - len(offered))
 
 
 Viewer = User | AnonymousUser | None

@@ -27,13 +27,13 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test import Client  # noqa: E402
 
-from evaluator.candidates import Offering  # noqa: E402
 from evaluator.columns import Models, budget_columns, plan_columns  # noqa: E402
 from evaluator.facts import declared  # noqa: E402
 from evaluator.gpus import specs  # noqa: E402
 from evaluator.jobs import Workload  # noqa: E402
 from evaluator.machine import Machine  # noqa: E402
 from evaluator.models import preset, presets  # noqa: E402
+from evaluator.offers import Offering  # noqa: E402
 from evaluator.plans import Plan  # noqa: E402
 from evaluator.prices import Basis, Quote, TimeUnit  # noqa: E402
 from evaluator.shapes import ModelShape  # noqa: E402

@@ -143,7 +143,7 @@ def layout_of(case: Case) -> Layout:
         tensor=tensor,
         stages=stages,
         data=1 if case.kind == "serve" else data,
-        shard=plan.get("fsdp_shard", data if sharded else 1),
+        shard=plan.get("fsdp_shard") or (data * context if sharded else 1),
         context=context,
         experts=plan.get("ep", 1),
         virtual=plan.get("vpp") or (1 if case.plan.get("schedule") == "1f1b" else None),

@@ -133,6 +133,7 @@ class Timeline:
     rows: tuple[Row, ...]
     ticks: tuple[Tick, ...]
     unit: str
+    what: str
     description: str
     width: float = WIDTH
     lane: float = LANE
@@ -163,7 +164,8 @@ def timeline(strips: Sequence[Strip], what: str) -> Timeline | None:
     marks = tuple(
         Tick(LEFT + tick.at, tick.words) for tick in ticks(longest * factor, scale / factor)
     )
-    return Timeline(y + BOTTOM - 8, tuple(rows), marks, unit, _sentence(strips, what, factor, unit))
+    told = _sentence(strips, what, factor, unit)
+    return Timeline(y + BOTTOM - 8, tuple(rows), marks, unit, what, told)
 
 
 def _row(strip: Strip, y: float, scale: float, far: str) -> Row:

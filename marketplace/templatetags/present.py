@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from evaluator import advice
 from evaluator.budgets import Fit
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
@@ -106,6 +107,12 @@ class Axed(Protocol):
     def time_of(self, one: Candidate) -> Range | None: ...
 
     def cost_of(self, one: Candidate) -> Cost | None: ...
+
+
+@register.filter
+def money_span(cost: Cost | None) -> str:
+    """Low to high; one figure where both read alike."""
+    return advice.span(cost)
 
 
 @register.filter
@@ -258,8 +265,8 @@ def words(name: str | None) -> str:
 
 @register.filter
 def percent(share: float | None) -> str:
-    """A share as per cent with one decimal."""
-    return "–" if share is None else f"{share:.1%}"
+    """A share as per cent with one decimal, and nothing below zero that rounds to it."""
+    return "–" if share is None else f"{share:z.1%}"
 
 
 @register.filter

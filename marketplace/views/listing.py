@@ -16,16 +16,18 @@ from evaluator.findings import recall
 from evaluator.host import count
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
-from evaluator.memory import budget
+from evaluator.memory import budget, capacity
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import evaluations, listings, pictures
 from marketplace.forms import preset_names
+from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of, own_machines
-from marketplace.models import Listing, Price
+from marketplace.models import Listing
 from marketplace.price_history import Observation, price_history
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import checklist_of
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.links import links_context
 from marketplace.views.pages import render_page
 
@@ -34,6 +36,7 @@ PRICES_SHOWN = 100
 
 @login_not_required
 @require_safe
+@kept_a_minute
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed(), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
@@ -106,6 +109,7 @@ def _picture(workload: Workload, plan: PlanVerdict | None) -> dict[str, Any]:
     return {
         "plan": plan,
         "memory": memory,
+        "capacity": capacity(workload, plan.plan, plan.usable_bytes),
         "picture": pictures.memory_picture(memory, plan.fit),
     }
 
@@ -127,9 +131,10 @@ def _history(row: Listing) -> dict[str, Any]:
     return {"history": price_history(observed, timezone.now()), "observed": rows[:PRICES_SHOWN]}
 
 
-def _prices(row: Listing) -> dict[str, list[Price]]:
+def _prices(row: Listing) -> dict[str, Any]:
     found = list(row.prices.all())
     return {
+        "price_lock": lock_in(row.corrections, PRICE),
         "current": [price for price in found if price.superseded_at is None],
         "past": [price for price in found if price.superseded_at is not None][:PRICES_SHOWN],
     }

@@ -10,9 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from evaluator.jobs import Workload
+from evaluator.launch import launch_of
 from evaluator.verdict import MachineVerdict, judge
 from marketplace.forms import preset_names
 from marketplace.views.chips import not_understood
+from marketplace.views.drawings import drawing
 from marketplace.views.listing import chosen_plan
 from marketplace.views.pages import render_page
 from marketplace.views.plan_form import (
@@ -31,7 +33,6 @@ from marketplace.views.plan_parts import (
     why_narrowest,
 )
 from marketplace.views.shortlist import NOT_USABLE
-from marketplace.views.svg_files import SVG_KEY, svg_file
 
 PAGE, ANSWER = "plans/plans.html", "plans/_answer.html"
 PICTURES = {
@@ -51,15 +52,16 @@ def plans(request: HttpRequest) -> HttpResponse:
         "form": form,
         "pasted": posted,
         "presets": preset_names(),
-        "ignored": [] if posted else not_understood(request, [*form.fields, SVG_KEY]),
+        "ignored": [] if posted else not_understood(request, [*form.fields, "picture"]),
     }
     if not form.is_valid():
         return render_page(request, PAGE, page, fragment=ANSWER, status=NOT_USABLE)
     chosen = chosen_machine(form, request.user)
     page |= _judged(form, chosen) if chosen else {}
-    picture = PICTURES.get(asked.get(SVG_KEY, ""))
-    if picture and page.get(asked[SVG_KEY]):
-        return svg_file(picture[0], page, picture[1])
+    wanted = asked.get("picture", "")
+    if wanted in PICTURES:
+        template, file = PICTURES[wanted]
+        return drawing(template, wanted, page.get(wanted), file)
     page["here"] = _here(request, form)
     return render_page(request, PAGE, page, fragment=ANSWER)
 
@@ -95,6 +97,9 @@ def _judged(form: MachineForm, chosen: Chosen) -> dict[str, Any]:
         **context,
         **plan_context(workload, chosen.machine, shown),
         **time_context(workload, chosen.machine, verdict, shown),
+        "launch": launch_of(
+            workload, shown.plan, chosen.machine, unknown_fabric=bool(form.cleaned_data["fabric"])
+        ),
     }
 
 

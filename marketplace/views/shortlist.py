@@ -13,16 +13,19 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evaluator.candidates import Candidate
 from evaluator.shortlist import BEYOND_LIMIT, SAME_ELSEWHERE
 from evaluator.workload import workload_presets
-from marketplace import listings
+from marketplace.advising import advised, rows_to_advise
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
+from marketplace.shelf import shelf
 from marketplace.views.answers import Answer, Question
 from marketplace.views.chips import Chip, changed, chips_of, not_understood
 from marketplace.views.drawings import drawing
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
 from marketplace.views.ranked import RANK
 
@@ -44,6 +47,7 @@ GROUPED = "they stand below another offer of the same hardware"
 
 @login_not_required
 @require_safe
+@kept_a_minute
 def shortlist(request: HttpRequest) -> HttpResponse:
     """A preset's shortlist. Everything that shapes it stands in the address."""
     form = PresetDemands(request.GET, gpu_models())
@@ -83,6 +87,9 @@ def _answer(request: HttpRequest, question: Question, context: Mapping[str, Any]
     page |= answer_context(found)
     if (request.POST or request.GET).get("picture") == "scatter":
         return drawing(SCATTER, "scatter", found.scatter, "cost-against-time")
+    now = timezone.now()
+    rows = rows_to_advise(found.result, found.best)
+    page["advised"] = advised(found.workload, found.result, rows, now, request.user)
     page |= {
         "next": changed(request, {"after": found.ranked.next_key}),
         "first": changed(request, {}),
@@ -163,7 +170,7 @@ def _shown(found: Answer) -> tuple[Candidate, ...]:
 
 def _offered_more_than_once(found: Answer) -> set[str]:
     """Configurations among the shown that several listings describe, resellers' included."""
-    counts = listings.times_offered(one.offering.configuration for one in _shown(found))
+    counts = shelf().times_offered(one.offering.configuration for one in _shown(found))
     return {configuration for configuration, times in counts.items() if times > 1}
 
 

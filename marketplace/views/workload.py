@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -18,10 +17,10 @@ from evaluator.memory import MemoryBudget, budget, fit
 from evaluator.plans import Plan
 from marketplace.drawing.memory_bars import CardSize, memory_bars
 from marketplace.forms import gpu_models, preset_names
-from marketplace.views.chips import not_understood
+from marketplace.views.chips import changed, not_understood
+from marketplace.views.drawings import drawing
 from marketplace.views.pages import render_page
 from marketplace.views.shortlist import NOT_USABLE
-from marketplace.views.svg_files import SVG_KEY, svg_file
 from marketplace.views.workload_form import PastedForm, WorkloadForm, preset_like, start_of
 
 PAGE, ANSWER, PICTURE = "workload/workload.html", "workload/_answer.html", "workload/_bars.svg"
@@ -45,11 +44,13 @@ def workload(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return render_page(request, PAGE, page, fragment=ANSWER, status=NOT_USABLE)
     page |= _answer(form)
-    page["ignored"] = [] if pasted else not_understood(request, [*form.fields, "workload", SVG_KEY])
+    page["ignored"] = (
+        [] if pasted else not_understood(request, [*form.fields, "workload", "picture"])
+    )
     asked = request.POST if pasted else request.GET
-    if asked.get(SVG_KEY) == "memory" and page["bars"]:
-        return svg_file(PICTURE, page, "memory-per-gpu")
-    page["svg"] = "" if pasted else f"?{_with(request, SVG_KEY, 'memory')}"
+    if asked.get("picture") == "memory":
+        return drawing(PICTURE, "bars", page["bars"], "memory-per-gpu")
+    page["svg"] = "" if pasted else changed(request, {"picture": "memory"})
     return render_page(request, PAGE, page, fragment=ANSWER)
 
 
@@ -63,10 +64,6 @@ def _form(request: HttpRequest) -> WorkloadForm:
     if request.GET.get("task", start["task"]) != start["task"]:
         start = {"model": start["model"], "task": request.GET["task"]}
     return WorkloadForm({**start, **request.GET.dict()})
-
-
-def _with(request: HttpRequest, key: str, value: str) -> str:
-    return urlencode({**request.GET.dict(), key: value})
 
 
 def _answer(form: WorkloadForm) -> dict[str, Any]:

@@ -26,7 +26,10 @@ DEGREES = tuple(2**n for n in range(7))
 
 SERVED = ("engine", "kv_dtype", "input_tokens", "output_tokens", "concurrency")
 SERVED_SHARE = "memory_utilization"
-TRAINED = ("optimizer", "precision", "seq_len", "micro_batch", "global_batch", "recompute")
+TRAINED = (
+    *("optimizer", "precision", "seq_len", "micro_batch", "global_batch", "recompute"),
+    *("tokens_to_train", "deadline_hours"),
+)
 PLANNED = ("tp", "pp")
 OF_TASK: Mapping[str, tuple[str, ...]] = {
     "serve": (*SERVED, SERVED_SHARE),
@@ -100,6 +103,10 @@ class WorkloadForm(forms.Form):
     recompute = forms.ChoiceField(
         label="Recompute", choices=_choices(Recompute, "none"), required=False
     )
+    tokens_to_train = _number("Tokens to train", (10**8, 10**9, 10**10, 10**11, 10**12), 10**15)
+    deadline_hours = forms.FloatField(
+        label="Deadline, hours", min_value=0.01, max_value=10**6, required=False
+    )
     lora_rank = _number("LoRA rank", BATCHES, 100_000)
     tp = _number("Tensor parallel degree", DEGREES, 1024, 1)
     pp = _number("Pipeline stages", DEGREES, 1024, 1)
@@ -109,6 +116,7 @@ class WorkloadForm(forms.Form):
     def __init__(self, data: Mapping[str, Any]) -> None:
         super().__init__(data)
         self.fixed: list[str] = []
+        self.task_on_page = self.chosen_task
         self.fill_models()
         for name, field in self.fields.items():
             field.widget.attrs["aria-describedby"] = f"id_{name}_error"
@@ -129,6 +137,13 @@ class WorkloadForm(forms.Form):
     @property
     def controls(self) -> list[forms.BoundField]:
         return [self[name] for name in ("weights_format", *OF_TASK[self.chosen_task])]
+
+    @property
+    def places(self) -> list[forms.BoundField]:
+        """The controls that the asking page shows: where an error of each may stand."""
+        task = self.task_on_page
+        names = ("model", "weights_format", *OF_TASK[task], *degrees_of(task))
+        return [self[name] for name in names]
 
     @property
     def degrees(self) -> list[forms.BoundField]:
@@ -157,7 +172,16 @@ class WorkloadForm(forms.Form):
         chosen = {name: data.get(name) for name in ("weights_format", *OF_TASK[task])}
         lora = {"lora": {"rank": chosen.pop("lora_rank") or 16}} if task == "finetune" else {}
         kept = {name: value for name, value in chosen.items() if value not in (None, "")}
-        return {"task": task, "model": self.named_model(data), **kept, **lora}
+        model = self.named_model(data)
+        return {**self.left_over(task, model), "task": task, "model": model, **kept, **lora}
+
+    def left_over(self, task: str, model: Any) -> dict[str, Any]:
+        """What a preset says beyond its controls. Its name goes once its model does."""
+        base = workload_presets().get(str(self.data.get("workload")), {})
+        if base.get("task") != task or base.get("model") != model:
+            return {}
+        controlled = {"task", "model", "weights_format", "lora", *OF_TASK[task]}
+        return {key: value for key, value in base.items() if key not in controlled}
 
     def named_model(self, data: Mapping[str, Any]) -> Any:
         return {"preset": data.get("model") or next(iter(presets()))}
@@ -182,6 +206,8 @@ class PastedForm(WorkloadForm):
     def __init__(self, data: Mapping[str, Any]) -> None:
         told = _task_of(str(data.get("model", "")))
         super().__init__({**data, "task": told or data.get("task")})
+        shown = str(data.get("task"))
+        self.task_on_page = shown if shown in OF_TASK else "serve"
 
     def fill_models(self) -> None:
         """A text names its model itself."""
@@ -222,13 +248,15 @@ def _plan(data: Mapping[str, Any], task: str) -> Plan:
     return Plan(**chosen, dp=shard, shard=shard)
 
 
-def values_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The controls' values that a preset's document stands for."""
+def values_of(slug: str) -> dict[str, Any]:
+    """The controls' values that a preset stands for."""
+    document = workload_presets()[slug]
     plain = {
         name: document[name] for names in OF_TASK.values() for name in names if name in document
     }
     rank = document.get("lora", {}).get("rank")
     return {
+        "workload": slug,
         "task": document["task"],
         "model": document["model"]["preset"],
         "weights_format": document.get("weights_format", ""),
@@ -240,7 +268,7 @@ def values_of(document: Mapping[str, Any]) -> dict[str, Any]:
 def start_of(slug: str) -> dict[str, Any]:
     """The values of a preset; of the first one for a name that is none."""
     documents = workload_presets()
-    return values_of(documents.get(slug) or next(iter(documents.values())))
+    return values_of(slug if slug in documents else next(iter(documents)))
 
 
 def preset_like(workload: Workload) -> str:

@@ -59,7 +59,9 @@ def test_every_kind_says_why_it_stands_where_it_does() -> None:
         Plan(replicas=2),
         Plan(dp=2),
         Plan(dp=2, shard=2),
+        Plan(cp=2, shard=2),
         Plan(tp=2),
+        Plan(tp=2, ep=2),
         Plan(pp=2),
         Plan(tp=2, pp=2),
     ]

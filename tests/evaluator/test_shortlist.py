@@ -15,13 +15,14 @@ from evaluator.budgets import FitWord
 from evaluator.candidates import age_words
 from evaluator.facts import UNKNOWN, declared
 from evaluator.findings import Code, finding
+from evaluator.fleet import Fleet
 from evaluator.jobs import Workload
 from evaluator.machine import Availability, LinkClass, Machine
+from evaluator.offers import Offering
 from evaluator.plans import Plan
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
-from evaluator.shortlist import Candidate, Offering, Shortlist, rank, shortlist
-from evaluator.verdict import ORDER, Status, judge_briefly
-from evaluator.workbook import Workbook
+from evaluator.shortlist import Candidate, Shortlist, shortlist
+from evaluator.verdict import ORDER, Status
 from tests.evaluator.machines import SERVE_8B, TRAIN_70B, machine, measured, preset, serve
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
@@ -51,7 +52,7 @@ def offer(
 def ask(
     offerings: Sequence[Offering], workload: Workload | None = None, **options: Any
 ) -> Shortlist:
-    return shortlist(workload or preset(SERVE_8B), offerings, MACHINES, **options)
+    return shortlist(workload or preset(SERVE_8B), Fleet.of(offerings, MACHINES), **options)
 
 
 def keys(part: Sequence[Candidate]) -> list[str]:
@@ -70,7 +71,9 @@ def test_row_0_stands_even_where_no_single_gpu_serves() -> None:
     first, second = found.rows
     assert (first.plan.plan, first.status) == (Plan(), Status.UNSUITABLE)
     assert first.machine.gpu_model == "B200"
-    assert second.plan.plan.label == "TP 8"
+    assert second.plan.plan.gpus == 8
+    assert second.narrowest
+    assert second.narrowest.plan.label == "TP 8"
     assert second.status is Status.READY
 
 
@@ -144,7 +147,7 @@ def test_row_0_has_a_comparable_price_where_any_single_gpu_that_serves_has_one()
 
 def test_links_that_the_plan_does_not_use_are_a_note_and_no_warning() -> None:
     doubted = offer("h100x8", "16", findings=(finding(Code.FORM_FACTOR_ONLY, form_factor="SXM5"),))
-    (single,) = ask([doubted]).rows
+    single = ask([doubted]).rows[0]
     assert {Code.FORM_FACTOR_ONLY, Code.TOPOLOGY_NOT_VERIFIED} <= {one.code for one in single.notes}
     several = next(row for row in ask([doubted], preset(TRAIN_70B)).rows if row.status.serves)
     warned = {one.code for one in several.warnings}
@@ -220,11 +223,6 @@ OFFERINGS = st.lists(
     max_size=25,
 ).map(lambda found: [replace(one, key=f"{at}") for at, one in enumerate(found)])
 WORKLOADS = st.sampled_from([SERVE_8B, TRAIN_70B])
-BOOKS = {slug: Workbook(preset(slug)) for slug in (SERVE_8B, TRAIN_70B)}
-VERDICTS = {
-    slug: {key: judge_briefly(book, of) for key, of in MACHINES.items()}
-    for slug, book in BOOKS.items()
-}
 
 
 @settings(max_examples=60, deadline=None)
@@ -233,8 +231,8 @@ def test_the_order_of_the_input_changes_nothing(
     offerings: list[Offering], slug: str, seed: int, limit: int
 ) -> None:
     shuffled = random.Random(seed).sample(offerings, len(offerings))
-    before = rank(preset(slug), offerings, VERDICTS[slug], limit)
-    after = rank(preset(slug), shuffled, VERDICTS[slug], limit)
+    before = ask(offerings, preset(slug), limit=limit)
+    after = ask(shuffled, preset(slug), limit=limit)
     assert before == after
 
 
@@ -243,7 +241,7 @@ def test_the_order_of_the_input_changes_nothing(
 def test_every_offering_is_shown_or_counted_as_hidden(
     offerings: list[Offering], slug: str, limit: int
 ) -> None:
-    found = rank(preset(slug), offerings, VERDICTS[slug], limit)
+    found = ask(offerings, preset(slug), limit=limit)
     assert found.shown + sum(found.hidden.values()) == found.total == len(offerings)
     assert len(found.rows) <= limit
 
@@ -253,10 +251,17 @@ def test_every_offering_is_shown_or_counted_as_hidden(
 def test_ranked_rows_are_comparable_serve_and_never_grow_cheaper(
     offerings: list[Offering], slug: str
 ) -> None:
-    rows = rank(preset(slug), offerings, VERDICTS[slug], 100).rows[1:]
+    rows = ask(offerings, preset(slug), limit=100).rows[1:]
     assert all(row.status.serves and row.rate.ranked for row in rows)
-    order = [(ORDER[row.status], row.plan.fit.word == "tight", row.cost_per_hour) for row in rows]
+    order = [(ORDER[row.status], row.plan.fit.word == "tight", _money(row)) for row in rows]
     assert order == sorted(order)
+
+
+def _money(row: Candidate) -> Decimal:
+    """Of a million tokens, or where the job is without an end of an hour."""
+    served = row.outlook is not None and row.outlook.ttft is not None
+    million = row.outlook.per_million if row.outlook and served else None
+    return million.high if million else row.cost_per_hour or Decimal(0)
 
 
 def test_the_verdict_of_each_configuration_is_worked_out_once() -> None:
@@ -272,5 +277,7 @@ def test_a_machine_that_is_missing_is_an_error_with_its_key() -> None:
 
 
 def test_a_machine_without_any_fact_is_listed_as_not_judged() -> None:
-    found = shortlist(preset(SERVE_8B), [offer("empty")], {"empty": Machine(vcpus=declared(4))})
+    found = shortlist(
+        preset(SERVE_8B), Fleet.of([offer("empty")], {"empty": Machine(vcpus=declared(4))})
+    )
     assert found.rows[0].status is Status.UNKNOWN

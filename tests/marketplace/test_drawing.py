@@ -18,9 +18,9 @@ from evaluator.states import trainable_params
 from evaluator.units import GIB
 from evaluator.workload import parse_workload, workload_presets
 from marketplace.drawing.axes import powers, ticks, tiers
+from marketplace.drawing.loglog import Measure, loglog
 from marketplace.drawing.memory_bars import KEPT_FREE, CardSize, memory_bars
 from marketplace.drawing.plan_diagram import LETTERS, PlanDiagram, plan_diagram
-from marketplace.drawing.standalone import standalone
 from marketplace.drawing.timeline import LEFT, RIGHT, WIDTH, strip_of_step, table_of, timeline
 
 SERVE = parse_workload(workload_presets()["serve-llama-8b"])
@@ -169,10 +169,24 @@ def test_words_in_one_row_do_not_touch() -> None:
     assert list(tiers([10, 20, 30, 40, 100], 46)) == [0, 1, 2, None, 0]
 
 
-def test_a_picture_on_its_own_carries_the_rules_that_it_uses_and_no_others() -> None:
-    css = ":root{--a: red} .used{fill: var(--a)} .other{fill: blue} @media x{.used{fill: pink}}"
-    drawn = standalone('\n<svg viewBox="0 0 1 1"><rect class="used"/></svg>\n', css)
-    assert drawn.startswith('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><style>')
-    assert ".used{fill: var(--a)}" in drawn
-    assert "other" not in drawn
-    assert "pink" not in drawn
+def test_a_curve_that_is_ideal_lies_on_the_ideal_line() -> None:
+    points = [Measure(n, Range(9.0 * n, 10.0 * n, 11.0 * n), "") for n in (1, 2, 4, 8)]
+    drawn = loglog(points, "weak", "Weak scaling")
+    assert drawn is not None
+    first, last = drawn.dots[0], drawn.dots[-1]
+    assert drawn.ideal == f"M{first.x:.1f} {first.y:.1f}L{last.x:.1f} {last.y:.1f}"
+    assert "8 times the GPUs bring 8 times the rate, 100% of ideal." in drawn.description
+
+
+@given(st.lists(st.floats(0.5, 1e7), min_size=2, max_size=6))
+def test_a_curve_and_its_ranges_lie_inside_the_axes(rates: list[float]) -> None:
+    points = [Measure(2**n, Range(rate / 3, rate, rate * 2), "") for n, rate in enumerate(rates)]
+    drawn = loglog(points, "strong", "Strong scaling")
+    assert drawn is not None
+    for dot in drawn.dots:
+        assert drawn.left <= dot.x <= drawn.right
+        assert drawn.top - 1e-6 <= dot.high <= dot.y <= dot.low <= drawn.base + 1e-6
+
+
+def test_one_point_is_no_curve() -> None:
+    assert loglog([Measure(1, Range(1, 2, 3), "")], "strong", "Strong scaling") is None

@@ -18,6 +18,7 @@ from evaluator.plans import Plan
 from evaluator.ranges import Range, exact
 from evaluator.shapes import Attention, ModelShape
 from evaluator.units import GIB
+from marketplace.drawing.loglog import LogLog, Measure, loglog
 from marketplace.drawing.memory_bars import CardSize, MemoryBars, memory_bars
 from marketplace.drawing.plan_diagram import SMALL, TOLD, PlanDiagram, Spacing, plan_diagram
 from marketplace.drawing.timeline import Stretch, Strip, Timeline, timeline
@@ -62,11 +63,18 @@ def times() -> Timeline | None:
     return timeline([first, second], "one token")
 
 
+def curve() -> LogLog | None:
+    rates = {1: Range(90, 100, 110), 2: Range(150, 170, 190), 8: Range(200, 400, 900)}
+    points = [Measure(gpus, rate, f"TP {gpus}") for gpus, rate in rates.items()]
+    return loglog(points, "strong", "Strong scaling")
+
+
 PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "memory bars": ("workload/_bars.svg", {"bars": bars()}),
     "a plan": ("plans/_diagram.svg", {"diagram": diagram()}),
     "a plan, small": ("plans/_mini.svg", {"diagram": diagram(SMALL)}),
-    "times": ("plans/_times.svg", {"times": times(), "time_of": "one token"}),
+    "times": ("plans/_times.svg", {"times": times()}),
+    "scaling": ("scaling/_loglog.svg", {"chart": curve()}),
 }
 
 

@@ -156,11 +156,10 @@ def test_a_listing_link_carries_the_workload(client: Client, catalog: Source) ->
 
 def test_the_memory_figure_opens_its_derivation(client: Client, catalog: Source) -> None:
     page = client.get("/").content.decode()
-    address = (
-        f"/listings/{catalog.listings.first().pk}/?workload=serve-llama-8b&amp;plan=one#memory"
-    )
-    assert address in page
-    derived = client.get(address.replace("&amp;", "&").partition("#")[0]).content.decode()
+    address = r"/listings/\d+/\?workload=serve-llama-8b&amp;plan=[\w-]+(?=#memory)"
+    found = re.search(address, page)
+    assert found
+    derived = client.get(found[0].replace("&amp;", "&")).content.decode()
     assert 'id="memory"' in derived
     assert "Formula, inputs, source" in derived
 
@@ -308,7 +307,7 @@ def test_queries_do_not_grow_with_listings(client: Client, source: Source) -> No
     few = count()
     for number in range(30):
         make_listing(source, f"m{number}")
-    assert count() == few <= 13
+    assert count() == few <= 15
 
 
 def test_reading_the_shortlist_keeps_no_verdict(client: Client, catalog: Source) -> None:

@@ -153,20 +153,19 @@ def test_the_answer_alone_goes_to_htmx_with_every_error_place(client: Client) ->
     assert "<html" not in page
     assert 'id="answer" aria-live="polite" hx-swap-oob="true"' in page
     assert page.count('_error" aria-live="polite" hx-swap-oob="true"') == len(
-        part.context["form"].visible_fields()
+        part.context["form"].places
     )
 
 
 def test_the_picture_can_be_kept_as_a_file(client: Client) -> None:
     page = client.get(HERE, {"workload": "serve-llama-8b"})
-    kept = client.get(HERE + page.context["svg"])
-    assert kept["Content-Type"] == "image/svg+xml"
+    kept = client.get(page.context["svg"])
+    assert kept["Content-Type"].startswith("image/svg+xml")
     assert 'filename="memory-per-gpu.svg"' in kept["Content-Disposition"]
     drawn = kept.content.decode()
     assert drawn.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
-    assert ".seg-1{" in drawn
-    assert "var(--seg-1)" in drawn.replace(" ", "")
-    assert "--seg-1:" in drawn
+    assert ".card-line.does_not_fit" in drawn
+    assert "var(" not in drawn
 
 
 def test_a_key_that_means_nothing_is_said(client: Client) -> None:
@@ -202,5 +201,5 @@ def test_a_hostile_name_is_text(client: Client) -> None:
 
 
 def test_values_of_a_preset_are_read_back_as_the_same_document() -> None:
-    values = values_of(workload_presets()["finetune-llama-8b-lora"])
+    values = values_of("finetune-llama-8b-lora")
     assert (values["task"], values["lora_rank"], values["seq_len"]) == ("finetune", 16, 4096)

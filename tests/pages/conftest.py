@@ -16,6 +16,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from marketplace.shelf import forget_shelf
+from marketplace.views import kept
 from tests.services import chromium
 
 FLAGS = [
@@ -41,6 +43,13 @@ def chrome() -> Iterator[Browser]:
         del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
     else:
         os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = before
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a database of its own, with keys that other tests had too."""
+    monkeypatch.setattr(kept, "MOST_PAGES", 0)
+    forget_shelf()
 
 
 @dataclass

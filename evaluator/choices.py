@@ -1,0 +1,173 @@
+"""Which plan of a case counts: the best by the rule, and beside it the narrowest that will do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluator.facts import Grade
+from evaluator.hardware import Column, Hardware, numbered
+from evaluator.judging import NONE, Judged, Serving
+from evaluator.pace import Pace, paces, start_of
+from evaluator.rules import Goal, Rule
+from evaluator.verdict import FACTS, stands_on
+
+KEPT, BROKEN, UNTIMED = 0, 1, 2
+"""Whether the promises hold at the slow end. What cannot be timed comes last."""
+NO_TIER = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """At the slow end: whether targets hold, tokens/s, hours of work; NaN is not timed."""
+
+    promise: Column
+    rate: Column
+    work: Column
+
+    @classmethod
+    def untimed(cls, count: int) -> Speed:
+        return cls(np.full(count, UNTIMED), np.full(count, np.nan), np.full(count, np.nan))
+
+    def at(self, rows: Column) -> Speed:
+        return Speed(self.promise[rows], self.rate[rows], self.work[rows])
+
+    def put(self, rows: Column, other: Speed) -> None:
+        self.promise[rows] = other.promise
+        self.rate[rows] = other.rate
+        self.work[rows] = other.work
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Plans to choose among. `tier` is the best of each case, NO_TIER where nothing serves.
+
+    `plan` and `speed` are those of the best plan for the cases that were asked for: what does not
+    come near the top is never timed. Until then `plan` is the narrowest of the best tier.
+    """
+
+    judged: Judged
+    hardware: Hardware
+    rule: Rule
+    serving: Serving
+    tier: Column
+    plan: Column
+    speed: Speed
+    asked: Column
+
+    @classmethod
+    def of(cls, judged: Judged, hardware: Hardware, rule: Rule, least: Grade | None) -> Choices:
+        """`least` is the grade that the weakest fact under a plan must have."""
+        count = len(judged.kind)
+        serving = _known_enough(judged, hardware, least)
+        tier = np.full(count, NO_TIER, dtype=np.int8)
+        np.minimum.at(tier, serving.case, serving.tier)
+        plan = np.full(count, NONE)
+        best = np.flatnonzero(serving.tier == tier[serving.case])[::-1]
+        plan[serving.case[best]] = serving.plan[best]
+        asked = np.zeros(count, dtype=bool)
+        return cls(judged, hardware, rule, serving, tier, plan, Speed.untimed(count), asked)
+
+    def settle(self, cases: Column) -> None:
+        """Times the plans of the best tier of these cases, and takes the best by the rule."""
+        wanted = np.zeros(len(self.tier), dtype=bool)
+        wanted[cases] = True
+        wanted &= ~self.asked
+        self.asked[wanted] = True
+        best = wanted[self.serving.case] & (self.serving.tier == self.tier[self.serving.case])
+        rows = np.flatnonzero(best)
+        if self.rule.timed and len(rows):
+            self._take(rows)
+
+    def _take(self, rows: Column) -> None:
+        case, plan = self.serving.case[rows], self.serving.plan[rows]
+        speed = self.speed_of(case, plan)
+        place = np.lexsort((rows, _effort(speed, self.rule), speed.promise, case))
+        first = place[np.unique(case[place], return_index=True)[1]]
+        self.plan[case[first]] = plan[first]
+        self.speed.put(case[first], speed.at(first))
+
+    def speed_of(self, cases: Column, plans: Column) -> Speed:
+        """Of plans on the machines of cases; each pair of a plan and a kind is timed once."""
+        if not self.rule.timed:
+            return Speed.untimed(len(cases))
+        kinds = self.judged.kind[cases]
+        pairs = plans * len(self.hardware.kinds) + kinds
+        _, first, back = np.unique(pairs, return_index=True, return_inverse=True)
+        asked = [(self.judged.plans[plans[at]], self.hardware.kinds[kinds[at]]) for at in first]
+        return _speed(paces(self.judged.workload, asked), self.rule).at(back)
+
+    def hours(self, cases: Column, plans: Column, work: Column, spot: Column) -> Column:
+        """From the start of the rental to the end of a job that has one, at the slow end."""
+        if self.rule.goal is not Goal.FINISH or not len(cases):
+            return np.full(len(cases), np.nan)
+        kinds, spans = self.judged.kind[cases], self.judged.nodes[plans]
+        number, firsts = numbered(zip(kinds.tolist(), spans.tolist(), strict=True))
+        starts = [
+            start_of(self.judged.workload, self.hardware.kinds[kinds[at]], int(spans[at]))
+            for at in firsts
+        ]
+        before, factor = (np.array(column) for column in zip(*starts, strict=True))
+        found: Column = before[number] + work * np.where(spot, factor[number], 1.0)
+        return found
+
+    def in_time(self, speed: Speed, hours: Column) -> Column:
+        """The promise of each, the deadline of a job included."""
+        job = self.judged.workload.training
+        if job is None or job.deadline_hours is None or self.rule.goal is not Goal.FINISH:
+            return speed.promise
+        late = np.where(hours > job.deadline_hours, BROKEN, speed.promise)
+        return np.where(speed.promise == UNTIMED, UNTIMED, late)
+
+    def narrowest(self, case: int) -> int:
+        """The narrowest plan as firm as the best one; where promises count, one that keeps them."""
+        rows = np.flatnonzero(self.serving.case == case)
+        rows = rows[self.serving.tier[rows] // 2 == self.tier[case] // 2]
+        if not self.rule.promised:
+            return int(self.serving.plan[rows[0]])
+        cases, plans = self.serving.case[rows], self.serving.plan[rows]
+        speed, on_demand = self.speed_of(cases, plans), np.zeros(len(rows), dtype=bool)
+        kept = rows[self.in_time(speed, self.hours(cases, plans, speed.work, on_demand)) == KEPT]
+        return int(self.serving.plan[(kept if len(kept) else rows)[0]])
+
+
+def too_little_known(choices: Choices, least: Grade) -> Column:
+    """By case: no plan that counts stands on facts of this grade."""
+    judged, cases = choices.judged, np.arange(len(choices.tier))
+    nearest = weakest(judged, choices.hardware, cases, judged.nearest.plan) < least
+    had = np.zeros(len(cases), dtype=bool)
+    had[judged.serving.case] = True
+    found: Column = np.where(had, choices.tier == NO_TIER, nearest)
+    return found
+
+
+def _known_enough(judged: Judged, hardware: Hardware, least: Grade | None) -> Serving:
+    serving = judged.serving
+    if least is None:
+        return serving
+    kept = weakest(judged, hardware, serving.case, serving.plan) >= least
+    return Serving(serving.case[kept], serving.plan[kept], serving.tier[kept])
+
+
+def weakest(judged: Judged, hardware: Hardware, cases: Column, plans: Column) -> Column:
+    """The grade of the weakest fact that a plan stands on, as `verdict.weakest_of` names it."""
+    stands = np.array([stands_on(plan) for plan in judged.plans] or [(True,) * len(FACTS)])
+    grades = hardware.grades([name for name, _ in FACTS])[:, judged.kind[cases]]
+    found: Column = np.where(stands[plans].T, grades, max(Grade)).min(axis=0)
+    return found
+
+
+def _speed(pace: Pace, rule: Rule) -> Speed:
+    known = ~np.isnan(pace.work if rule.goal is Goal.FINISH else pace.rate)
+    kept = np.where(pace.kept | (not rule.promised), KEPT, BROKEN)
+    return Speed(np.where(known, kept, UNTIMED), pace.rate, pace.work)
+
+
+def _effort(speed: Speed, rule: Rule) -> Column:
+    """What the money grows with between plans on one machine; all rent as many of it."""
+    if rule.goal is Goal.FINISH:
+        return np.nan_to_num(speed.work)
+    if rule.goal is Goal.TOKENS:
+        return np.nan_to_num(1 / speed.rate)
+    return np.zeros(len(speed.rate))

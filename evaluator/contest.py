@@ -1,0 +1,185 @@
+"""Who comes before whom: the rules on columns, one element for each group of like offers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from evaluator.choices import NO_TIER, UNTIMED, Choices, Speed
+from evaluator.fleet import Fleet, Groups
+from evaluator.hardware import Column
+from evaluator.jobs import Costs
+from evaluator.judging import CONDITIONAL, NONE, NOT_KNOWN, READY, UNSUITABLE, Chosen
+from evaluator.rates import PRECISION, Rates
+from evaluator.rules import Goal
+from evaluator.spending import MILLION
+from evaluator.units import SECONDS_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Groups that compete, each with one plan: columns with one element for each.
+
+    `offer` is the first offer of the group by place, `case` its machine's, `per_hour` the rate of
+    one rental, NaN where it cannot be compared. `status` and the words after it are of the plan as
+    it is offered; `gone` marks offers of too few rentals.
+    """
+
+    offer: Column
+    size: Column
+    case: Column
+    per_hour: Column
+    billed_hours: Column
+    spot: Column
+    rentals: Column
+    plan: Column
+    status: Column
+    tight: Column
+    missing: Column
+    why: Column
+    gone: Column
+
+    def __len__(self) -> int:
+        return len(self.offer)
+
+    @property
+    def cost(self) -> Column:
+        """Of all rentals for an hour; 0 where it cannot be compared."""
+        return np.round(np.nan_to_num(self.per_hour) * self.rentals, PRECISION)
+
+    @property
+    def unranked(self) -> Column:
+        return np.isnan(self.per_hour)
+
+    @property
+    def serves(self) -> Column:
+        found: Column = self.status <= CONDITIONAL
+        return found
+
+    @property
+    def tier(self) -> Column:
+        """The words of a group in one number: its status, then its price, then its fit."""
+        found: Column = 4 * self.status.astype(np.int64) + 2 * self.unranked + self.tight
+        return found
+
+    def keep(self, rows: Column) -> Field:
+        return Field(**{item.name: getattr(self, item.name)[rows] for item in fields(self)})
+
+
+def field_of(fleet: Fleet, groups: Groups, rates: Rates, choices: Choices) -> Field:
+    """Every group with the narrowest plan of its best tier, or with the one that misses least."""
+    judged, offer = choices.judged, groups.first
+    case = judged.case[fleet.machine[offer]]
+    best = _with_best(choices, judged.nearest)
+    blank = Field(
+        offer=offer,
+        size=groups.size,
+        case=case,
+        per_hour=rates.per_hour[offer],
+        billed_hours=rates.billed_hours[offer],
+        spot=rates.spot[offer],
+        rentals=judged.rentals[case],
+        plan=best.plan[case],
+        status=best.status[case],
+        tight=best.tight[case],
+        missing=best.missing[case],
+        why=best.why[case],
+        gone=fleet.offered[offer] < judged.rentals[case],
+    )
+    return _as_offered(fleet, blank)
+
+
+def _with_best(choices: Choices, nearest: Chosen) -> Chosen:
+    serves = choices.tier != NO_TIER
+    return Chosen(
+        np.where(serves, choices.plan, nearest.plan),
+        np.where(serves, choices.tier // 2, nearest.status),
+        np.where(serves, choices.tier % 2, nearest.tight).astype(bool),
+        np.where(serves, 0, nearest.missing),
+        np.where(serves, 0, nearest.why),
+    )
+
+
+def single_field(fleet: Fleet, of: Field, single: Chosen) -> Field:
+    """The same groups with the plan on one GPU; those that have none are left out."""
+    of = of.keep(np.flatnonzero(single.plan[of.case] != NONE))
+    blank = replace(
+        of,
+        rentals=np.ones(len(of), dtype=np.int64),
+        plan=single.plan[of.case],
+        status=single.status[of.case],
+        tight=single.tight[of.case],
+        missing=single.missing[of.case],
+        why=single.why[of.case],
+        gone=fleet.offered[of.offer] < 1,
+    )
+    return _as_offered(fleet, blank)
+
+
+def _as_offered(fleet: Fleet, of: Field) -> Field:
+    """A machine that must be waited for is conditional at best: when it comes is not known."""
+    waits = fleet.waits[of.offer] & (of.status == READY)
+    status = np.where(of.gone, UNSUITABLE, np.where(waits, CONDITIONAL, of.status))
+    return replace(of, status=status)
+
+
+def order(of: Field, plans: Column, speed: Speed, choices: Choices) -> tuple[Column, ...]:
+    """Columns to sort by, the first one first; no two groups are equal in all of them."""
+    hours = choices.hours(of.case, plans, speed.work, of.spot)
+    promise = choices.in_time(speed, hours)
+    timed = (promise != UNTIMED) & ~of.unranked
+    money = np.where(timed, _money(of, speed, hours, choices), of.cost)
+    return (of.tier, promise, np.round(money, PRECISION), choices.judged.gpus[plans], of.offer)
+
+
+def _money(of: Field, speed: Speed, hours: Column, choices: Choices) -> Column:
+    """What the goal compares, at the slow end of the speed."""
+    if choices.rule.goal is Goal.FINISH:
+        whole: Column = of.cost * _billed(of, hours, choices.judged.workload.costs)
+        return whole
+    if choices.rule.goal is Goal.TOKENS:
+        million: Column = of.cost / (speed.rate * SECONDS_PER_HOUR) * MILLION
+        return million
+    return of.cost
+
+
+def _billed(of: Field, hours: Column, costs: Costs) -> Column:
+    """Hours that are paid: whole billing units, at least the minimum term."""
+    stated = costs.billing_unit_hours
+    unit = of.billed_hours if stated is None else float(stated)
+    paid: Column = np.maximum(np.ceil(hours / unit) * unit, float(costs.minimum_hours or 0))
+    return paid
+
+
+def nearness(of: Field, gpus: Column) -> tuple[Column, ...]:
+    """What is known to miss by fewest bytes first; what cannot be judged comes last."""
+    return (of.status == NOT_KNOWN, of.missing, of.tier, of.cost, gpus, of.offer)
+
+
+def first_of(keys: Sequence[Column], rows: Column, count: int) -> Column:
+    """The first `count` of the rows, in the order of the keys. Sorts no more than it must."""
+    taken, left = [rows[:0]], rows
+    for key in keys:
+        room = count - sum(map(len, taken))
+        if len(left) <= room or not room:
+            break
+        values = key[left]
+        bound = np.partition(values, room - 1)[room - 1]
+        taken.append(left[values < bound])
+        left = left[values == bound]
+    found = np.concatenate([*taken, left])
+    return found[np.lexsort([key[found] for key in reversed(keys)])][:count]
+
+
+def down_to(key: Column, rows: Column, count: int) -> Column:
+    """The rows with the lowest keys, at least `count` of them, and all that are equal to the last.
+
+    Nothing after them can come into the first `count`.
+    """
+    if len(rows) <= count:
+        return rows
+    values = key[rows]
+    found: Column = rows[values <= np.partition(values, count - 1)[count - 1]]
+    return found

@@ -1,0 +1,132 @@
+"""All that is offered, as columns: made once for each version of a catalog, for every workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evaluator.economics import Terms
+from evaluator.hardware import Column, Hardware, numbered
+from evaluator.jobs import Needs
+from evaluator.link_table import LinkTable
+from evaluator.machine import Availability, Machine
+from evaluator.offers import Offering, place_of, sameness
+from evaluator.rates import Prices, Rates
+
+WAITING = frozenset(
+    {
+        Availability.WAITLIST,
+        Availability.PREORDER,
+        Availability.LEAD_TIME,
+        Availability.ON_REQUEST,
+    }
+)
+"""The catalog itself says that it cannot be had now, and not when."""
+PLENTY = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Offers that differ in nothing but their place, of those that are looked at.
+
+    `first` is the offer of each group that comes first by place, `size` how many there are.
+    """
+
+    first: Column
+    size: Column
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Offers in the order of their place, and the distinct machines that they offer.
+
+    `machine` and `group` number the machine and the group of like offers of each; `offered` is how
+    many rentals the catalog has at least, by its own word; `waits` marks what cannot be had now.
+    """
+
+    offers: tuple[Offering, ...]
+    configurations: tuple[str, ...]
+    hardware: Hardware
+    links: LinkTable
+    machine: Column
+    group: Column
+    offered: Column
+    waits: Column
+    places: Mapping[str, Column]
+    prices: Prices
+    _rates: dict[Terms, Rates] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, offerings: Iterable[Offering], machines: Mapping[str, Machine]) -> Fleet:
+        """`machines` holds the machine of every configuration; KeyError names a missing one."""
+        offers = tuple(sorted(offerings, key=place_of))
+        machine, firsts = numbered(one.configuration for one in offers)
+        configurations = tuple(offers[first].configuration for first in firsts)
+        held = [machines[configuration] for configuration in configurations]
+        gpus, hardware = [_gpus(one) for one in held], Hardware.of(held)
+        return cls(
+            offers=offers,
+            configurations=configurations,
+            hardware=hardware,
+            links=LinkTable.of(hardware),
+            machine=machine,
+            group=numbered(map(sameness, offers))[0],
+            offered=np.array([_offered(one) for one in offers], dtype=np.int32),
+            waits=np.array([one.availability in WAITING for one in offers], dtype=bool),
+            places=_places(offers),
+            prices=Prices.of(offers, [gpus[number] for number in machine]),
+        )
+
+    def rates(self, terms: Terms) -> Rates:
+        if terms not in self._rates:
+            self._rates[terms] = self.prices.rates(terms)
+        return self._rates[terms]
+
+    def in_regions(self, needs: Needs) -> Column:
+        """Whether each offer lies in a wanted region or zone. All do where none is named."""
+        inside = np.full(len(self.offers), not needs.regions)
+        for region in needs.regions:
+            inside[self.places.get(region.casefold(), NOWHERE)] = True
+        return inside
+
+    def groups(self, inside: Column) -> Groups:
+        """The groups of the offers that are `inside`."""
+        kept = np.flatnonzero(inside)
+        first = np.full(len(self.offers), -1)
+        first[self.group[kept[::-1]]] = kept[::-1]
+        size = np.bincount(self.group[kept], minlength=len(self.offers))
+        present = first >= 0
+        return Groups(first[present], size[present])
+
+    def alike(self, offer: int, inside: Column) -> tuple[Offering, ...]:
+        """The offers of one group, in the order of their place."""
+        held = np.flatnonzero((self.group == self.group[offer]) & inside)
+        return tuple(self.offers[place] for place in held)
+
+
+NOWHERE = np.array([], dtype=np.int64)
+
+
+def _gpus(machine: Machine) -> int | None:
+    """GPUs of a whole rental."""
+    return machine.gpu_count.value * machine.nodes if machine.gpu_count.value else None
+
+
+def _offered(one: Offering) -> int:
+    if one.availability is Availability.SOLD_OUT:
+        return 0
+    return PLENTY if one.quantity is None else min(one.quantity, PLENTY)
+
+
+def _places(offers: Sequence[Offering]) -> Mapping[str, Column]:
+    """Offers by the name of their region or zone, without case."""
+    found: dict[str, list[int]] = {}
+    for place, one in enumerate(offers):
+        for name in {one.region.casefold(), one.zone.casefold()}:
+            found.setdefault(name, []).append(place)
+    return {name: np.array(held) for name, held in found.items()}

@@ -1,0 +1,375 @@
+"""Every plan of a workload on every distinct machine at once: words only, no sentences.
+
+The same questions as `verdict.judge_plan`, asked of tables. What differs between two machines in
+nothing that can change an answer is one case; a catalog has far fewer cases than machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from evaluator.fits import DOES_NOT_FIT, TIGHT, UNKNOWN, fit_table
+from evaluator.hardware import Column, Hardware, numbered
+from evaluator.host_table import NAMES, HostTable, load_of
+from evaluator.jobs import Offload, Workload
+from evaluator.link_table import LinkTable
+from evaluator.link_verdicts import SEVERITY, LinkWord
+from evaluator.plans import Plan
+from evaluator.verdict import MOST_MACHINES, ORDER, Status, countable_gpus, machine_numbers
+from evaluator.workbook import Workbook
+
+READY, CONDITIONAL, NOT_KNOWN, UNSUITABLE = (ORDER[status] for status in Status)
+STOPS = SEVERITY[LinkWord.INSUFFICIENT]
+OPEN_LINKS = (SEVERITY[LinkWord.CLAIMED], SEVERITY[LinkWord.UNKNOWN])
+LINKS = tuple(LinkWord)
+MISFIT, MEMORY_UNKNOWN = "the workload does not fit", "the memory per GPU is not known"
+WHY = (
+    "",
+    MISFIT,
+    *(f"the link is {word}" for word in LINKS[STOPS:]),
+    *(f"the check of {name} fails" for name in NAMES[1:]),
+    MEMORY_UNKNOWN,
+)
+"""Why a plan does not serve, the first cause of those that hold."""
+FIRST_LINK, FIRST_HOST = 2, 2 + len(LINKS) - STOPS
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """`of_machine` numbers the case of each machine, `sample` is one machine of each case."""
+
+    of_machine: Column
+    sample: Column
+
+    @classmethod
+    def of(cls, workload: Workload, hardware: Hardware, failing: Column) -> Cases:
+        """Machines of one kind, and alike in what of the host may fail."""
+        signs = _host_signs(workload, hardware, failing)
+        apart = np.flatnonzero(np.isfinite(signs).any(axis=0))
+        number = hardware.kind.copy()
+        rows = np.vstack([hardware.kind[apart], signs[:, apart]])
+        if len(apart):
+            _, own = np.unique(rows, axis=1, return_inverse=True)
+            number[apart] = len(hardware.kinds) + own
+        _, sample, of_machine = np.unique(number, return_index=True, return_inverse=True)
+        return cls(of_machine, sample)
+
+
+def _host_signs(workload: Workload, hardware: Hardware, failing: Column) -> Column:
+    """What tells hosts apart: infinite where nothing of it can fail for any plan."""
+    counts = np.array([countable_gpus(machine) for machine in hardware.machines])
+    offloads = workload.training and workload.training.offload is not Offload.NONE
+    ram = hardware.ram_bytes if offloads else np.nan
+    few = np.where(hardware.vcpus < counts, hardware.vcpus, np.inf)
+    return np.array(
+        [
+            few,
+            np.where(np.isnan(ram), np.inf, ram) + np.zeros(len(hardware)),
+            np.where(failing > 0, failing, np.inf),
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Every plan that serves a case, narrowest first within a case; cases in their order.
+
+    `tier` is 0 for ready and sure to fit, 1 ready and tight, then the same for conditional.
+    """
+
+    case: Column
+    plan: Column
+    tier: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One plan of each case by its number, NONE where there is none, with the words on it."""
+
+    plan: Column
+    status: Column
+    tight: Column
+    missing: Column
+    why: Column
+
+    @classmethod
+    def nobody(cls, count: int) -> Chosen:
+        zeros = [np.zeros(count, dtype=kind) for kind in (np.int8, bool, float, np.int8)]
+        return cls(np.full(count, NONE), *zeros)
+
+    def put(self, answers: Answers, rows: Column, columns: Column) -> None:
+        """Sets what the answers say of the plans at `columns` for the cases at `rows`."""
+        cases = answers.cases[rows]
+        self.plan[cases] = answers.plans[columns]
+        self.status[cases] = answers.status[rows, columns]
+        self.tight[cases] = answers.fit[rows, columns] == TIGHT
+        self.missing[cases] = answers.missing[rows, columns]
+        self.why[cases] = answers.why[rows, columns]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All that a list needs to know of a workload on some hardware, without prices.
+
+    `narrowest` serves, `single` takes one GPU, `nearest` does not serve and misses least, as in a
+    `MachineVerdict`. `tried` counts the plans of each case, `rentals` is how many of the machine
+    those plans take that count.
+    """
+
+    workload: Workload
+    book: Workbook
+    plans: tuple[Plan, ...]
+    case: Column
+    kind: Column
+    serving: Serving
+    narrowest: Chosen
+    single: Chosen
+    nearest: Chosen
+    tried: Column
+    rentals: Column
+
+    @cached_property
+    def nothing(self) -> Column:
+        """By case: whether no plan at all could be judged."""
+        found: Column = (self.narrowest.plan == NONE) & (self.nearest.plan == NONE)
+        return found
+
+    @cached_property
+    def nodes(self) -> Column:
+        """Machines that each plan spans."""
+        return np.array([plan.nodes for plan in self.plans], dtype=np.int64)
+
+    @cached_property
+    def gpus(self) -> Column:
+        """Working GPUs, by plan."""
+        return np.array([plan.gpus for plan in self.plans], dtype=np.int64)
+
+
+def judge_hardware(workload: Workload, hardware: Hardware, links: LinkTable) -> Judged:
+    book = Workbook(workload)
+    host = HostTable.of(workload, hardware, book.weights_bytes)
+    cases = Cases.of(workload, hardware, host.alone)
+    desk = Desk(book, hardware, links, host, cases)
+    for group in _groups(workload, hardware, cases):
+        desk.judge(group)
+    return desk.judged()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Cases for which the same plans are tried, one space after another until one serves."""
+
+    cases: Column
+    gpus: int
+    machines: tuple[int, ...]
+
+
+def _groups(workload: Workload, hardware: Hardware, cases: Cases) -> Iterator[Group]:
+    samples = [hardware.machines[sample] for sample in cases.sample]
+    keys = [(countable_gpus(one), machine_numbers(workload, one, MOST_MACHINES)) for one in samples]
+    number, firsts = numbered(keys)
+    for at, first in enumerate(firsts):
+        yield Group(np.flatnonzero(number == at), *keys[first])
+
+
+@dataclass
+class Desk:
+    """Judges group after group. Answers on a plan are worked out once, for all kinds at once."""
+
+    book: Workbook
+    hardware: Hardware
+    links: LinkTable
+    host: HostTable
+    cases: Cases
+    sheet: Sheet = field(init=False)
+    found: list[Answers] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sheet = Sheet(self.book, self.hardware, self.links)
+
+    def judge(self, group: Group) -> None:
+        left = group.cases
+        for machines in group.machines:
+            space = self.book.plans(group.gpus, machines).plans
+            answers = self._answers(left, space)
+            self.found.append(answers)
+            left = left[~answers.serves.any(axis=1)]
+            if not len(left):
+                return
+
+    def _answers(self, cases: Column, plans: Sequence[Plan]) -> Answers:
+        rows = self.sheet.rows(plans)
+        kinds = self.hardware.kind[self.cases.sample[cases]]
+        return Answers(
+            cases=cases,
+            plans=rows,
+            fit=self.sheet.fit[rows][:, kinds].T,
+            missing=self.sheet.missing[rows][:, kinds].T,
+            link=self.sheet.link[rows][:, kinds].T,
+            host=self._host_failures(cases, plans),
+        )
+
+    def _host_failures(self, cases: Column, plans: Sequence[Plan]) -> Column:
+        """The first item that fails, by case and plan."""
+        loads = [load_of(self.book.workload, plan) for plan in plans]
+        number, firsts = numbered(loads)
+        samples = self.cases.sample[cases]
+        each = [self.host.first_failure(plans[one], loads[one], samples) for one in firsts]
+        return np.array(each, dtype=np.int8).reshape(len(firsts), len(cases))[number].T
+
+    def _on_one_gpu(self, answers: Answers) -> Column:
+        plans = tuple(self.sheet.number)
+        one = np.array([plans[row].gpus == 1 for row in answers.plans], dtype=bool)
+        return np.where(one, 0.0, np.inf) + np.zeros((len(answers.cases), 1))
+
+    def judged(self) -> Judged:
+        count = len(self.cases.sample)
+        narrowest = _first(self.found, count, Answers.by_status)
+        nearest = _first(self.found, count, Answers.by_miss)
+        return Judged(
+            workload=self.book.workload,
+            book=self.book,
+            plans=tuple(self.sheet.number),
+            case=self.cases.of_machine,
+            kind=self.hardware.kind[self.cases.sample],
+            serving=_serving(self.found),
+            narrowest=narrowest,
+            single=_first(self.found, count, self._on_one_gpu),
+            nearest=nearest,
+            tried=_tried(self.found, count),
+            rentals=self._rentals(np.where(narrowest.plan == NONE, nearest.plan, narrowest.plan)),
+        )
+
+    def _rentals(self, plans: Column) -> Column:
+        """Plans that serve a case all take as many machines: the fewest that do."""
+        spanned = np.array([plan.nodes for plan in self.sheet.number], dtype=np.int64)
+        held = [self.hardware.machines[sample].nodes for sample in self.cases.sample]
+        found: Column = -(-spanned[plans] // np.array(held, dtype=np.int64))
+        return found
+
+
+@dataclass
+class Sheet:
+    """Fit and link of every plan met so far, by plan and kind of machine."""
+
+    book: Workbook
+    hardware: Hardware
+    links: LinkTable
+    number: dict[Plan, int] = field(default_factory=dict)
+    fit: Column = field(init=False)
+    missing: Column = field(init=False)
+    link: Column = field(init=False)
+
+    def __post_init__(self) -> None:
+        usable = [machine.usable_bytes_per_gpu.value for machine in self.hardware.kinds]
+        size, firsts = numbered(usable)
+        self._sizes, self._size = [usable[first] for first in firsts], size
+        self.fit, self.missing, self.link = (np.empty((0, len(usable))) for _ in range(3))
+
+    def rows(self, plans: Sequence[Plan]) -> Column:
+        new = [plan for plan in plans if plan not in self.number]
+        if new:
+            self._add(new)
+        return np.array([self.number[plan] for plan in plans], dtype=np.int64)
+
+    def _add(self, plans: Sequence[Plan]) -> None:
+        table = fit_table(self.book.workload, plans, self._sizes)
+        self.number |= {plan: len(self.number) + at for at, plan in enumerate(plans)}
+        self.fit = np.vstack([self.fit, table.word[:, self._size]])
+        self.missing = np.vstack([self.missing, table.missing[:, self._size]])
+        self.link = np.vstack([self.link, self.links.words(self.book, plans)])
+
+
+@dataclass
+class Answers:
+    """Words on some plans for some cases, of shape (cases, plans)."""
+
+    cases: Column
+    plans: Column
+    fit: Column
+    missing: Column
+    link: Column
+    host: Column
+
+    @cached_property
+    def status(self) -> Column:
+        """As `verdict.status_of`."""
+        misfit, unknown = self.fit == DOES_NOT_FIT, self.fit == UNKNOWN
+        fails = misfit | (self.link >= STOPS) | (self.host > 0)
+        doubted = (self.fit == TIGHT) | np.isin(self.link, OPEN_LINKS)
+        served = np.where(doubted, CONDITIONAL, READY)
+        return np.where(fails, UNSUITABLE, np.where(unknown, NOT_KNOWN, served)).astype(np.int8)
+
+    @property
+    def serves(self) -> Column:
+        found: Column = self.status <= CONDITIONAL
+        return found
+
+    @cached_property
+    def why(self) -> Column:
+        """Places in `WHY` of what does not serve."""
+        rest = np.where(self.host > 0, FIRST_HOST - 1 + self.host, WHY.index(MEMORY_UNKNOWN))
+        linked = np.where(self.link >= STOPS, FIRST_LINK - STOPS + self.link, rest)
+        return np.where(self.fit == DOES_NOT_FIT, WHY.index(MISFIT), linked).astype(np.int8)
+
+    def by_status(self) -> Column:
+        """The lower the better; infinite for what does not serve."""
+        return np.where(self.serves, self.status, np.inf)
+
+    def by_miss(self) -> Column:
+        """As `verdict.miss_of`; infinite for what serves."""
+        ends = np.where(self.status == NOT_KNOWN, LAST, self.missing)
+        return np.where(self.serves, np.inf, ends)
+
+
+LAST = float(np.finfo(np.float64).max)
+
+
+def _serving(found: Sequence[Answers]) -> Serving:
+    """Cases in their order, the plans of each as they were tried."""
+    parts = [_served(one) for one in found]
+    if not parts:
+        return Serving(NOBODY, NOBODY, NOBODY)
+    case, plan, tier = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(case, kind="stable")
+    return Serving(case[order], plan[order], tier[order])
+
+
+def _served(one: Answers) -> tuple[Column, Column, Column]:
+    rows, columns = np.nonzero(one.serves)
+    return one.cases[rows], one.plans[columns], _tiers(one)[rows, columns]
+
+
+NOBODY = np.array([], dtype=np.int64)
+
+
+def _tiers(one: Answers) -> Column:
+    found: Column = 2 * one.status + (one.fit == TIGHT)
+    return found
+
+
+def _first(found: Sequence[Answers], count: int, key: Callable[[Answers], Column]) -> Chosen:
+    """Of each case the first plan with the lowest key, over all that were tried."""
+    best, chosen = np.full(count, np.inf), Chosen.nobody(count)
+    for one in found:
+        keys = key(one)
+        if not keys.shape[1]:
+            continue
+        column = keys.argmin(axis=1)
+        lowest = keys[np.arange(len(keys)), column]
+        better = np.flatnonzero(lowest < best[one.cases])
+        best[one.cases[better]] = lowest[better]
+        chosen.put(one, better, column[better])
+    return chosen
+
+
+def _tried(found: Sequence[Answers], count: int) -> Column:
+    tried = np.zeros(count, dtype=np.int64)
+    for one in found:
+        tried[one.cases] += len(one.plans)
+    return tried
