@@ -103,6 +103,8 @@ MOVES = {
     Use.PIPELINE: "moves activations once a stage",
 }
 """What a use asks of the links, for a sentence that it begins."""
+WAITED_FOR = frozenset({Use.TENSOR, Use.EXPERT})
+"""Uses that every layer waits for: no compute hides them."""
 HIDDEN = frozenset({Use.SHARDED, Use.CONTEXT})
 """Uses that compute hides in part: how much, only a benchmark tells."""
 
