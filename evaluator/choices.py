@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluator.facts import Grade
+from evaluator.fleet import Fleet
 from evaluator.hardware import Column, Hardware, numbered
 from evaluator.judging import NONE, Judged, Serving
-from evaluator.pace import Pace, paces, start_of
+from evaluator.pace import Clock, Pace, start_of
 from evaluator.rules import Goal, Rule
 from evaluator.verdict import FACTS, stands_on
 
@@ -49,6 +50,7 @@ class Choices:
 
     judged: Judged
     hardware: Hardware
+    clock: Clock
     rule: Rule
     serving: Serving
     tier: Column
@@ -57,9 +59,9 @@ class Choices:
     asked: Column
 
     @classmethod
-    def of(cls, judged: Judged, hardware: Hardware, rule: Rule, least: Grade | None) -> Choices:
+    def of(cls, judged: Judged, fleet: Fleet, rule: Rule, least: Grade | None) -> Choices:
         """`least` is the grade that the weakest fact under a plan must have."""
-        count = len(judged.kind)
+        count, hardware = len(judged.kind), fleet.hardware
         serving = _known_enough(judged, hardware, least)
         tier = np.full(count, NO_TIER, dtype=np.int8)
         np.minimum.at(tier, serving.case, serving.tier)
@@ -67,7 +69,8 @@ class Choices:
         best = np.flatnonzero(serving.tier == tier[serving.case])[::-1]
         plan[serving.case[best]] = serving.plan[best]
         asked = np.zeros(count, dtype=bool)
-        return cls(judged, hardware, rule, serving, tier, plan, Speed.untimed(count), asked)
+        clock, speed = Clock(judged.workload, fleet.rentals), Speed.untimed(count)
+        return cls(judged, hardware, clock, rule, serving, tier, plan, speed, asked)
 
     def settle(self, cases: Column) -> None:
         """Times the plans of the best tier of these cases, and takes the best by the rule."""
@@ -90,13 +93,22 @@ class Choices:
 
     def speed_of(self, cases: Column, plans: Column) -> Speed:
         """Of plans on the machines of cases; each pair of a plan and a kind is timed once."""
-        if not self.rule.timed:
+        if not self.rule.timed or not len(cases):
             return Speed.untimed(len(cases))
         kinds = self.judged.kind[cases]
         pairs = plans * len(self.hardware.kinds) + kinds
-        _, first, back = np.unique(pairs, return_index=True, return_inverse=True)
-        asked = [(self.judged.plans[plans[at]], self.hardware.kinds[kinds[at]]) for at in first]
-        return _speed(paces(self.judged.workload, asked), self.rule).at(back)
+        pair, back = np.unique(pairs, return_inverse=True)
+        plan, kind = np.divmod(pair, len(self.hardware.kinds))
+        pace = self.clock.paces(self.judged.plans, plan, kind)
+        return _speed(pace, self.rule).at(back)
+
+    def speed_of_singles(self, cases: Column) -> Speed:
+        """Of the plan on one GPU of each case, timed once for each of them."""
+        wanted = np.zeros(len(self.tier), dtype=bool)
+        wanted[cases] = True
+        held, speed = np.flatnonzero(wanted), Speed.untimed(len(self.tier))
+        speed.put(held, self.speed_of(held, self.judged.single.plan[held]))
+        return speed.at(cases)
 
     def hours(self, cases: Column, plans: Column, work: Column, spot: Column) -> Column:
         """From the start of the rental to the end of a job that has one, at the slow end."""

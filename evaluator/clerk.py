@@ -53,8 +53,12 @@ class Clerk:
         group = self.fleet.alike(entry.offer, self.inside)
         made = candidate_of(group, self._machine(at, (plan, narrowest)), plan, self.terms)
         found = with_findings(replace(made, narrowest=narrowest), self.now)
-        machine = self.fleet.hardware.machines[at]
-        return with_outlook(found, self.workload, machine) if found.status.serves else found
+        return self._timed(found, at) if found.status.serves else found
+
+    def _timed(self, candidate: Candidate, at: int) -> Candidate:
+        hardware = self.fleet.hardware
+        times = self.choices.clock.times(candidate.plan.plan, int(hardware.kind[at]))
+        return with_outlook(candidate, self.workload, hardware.machines[at], times)
 
     def _single(self, at: int) -> PlanVerdict | None:
         judged = self.choices.judged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from evaluator.jobs import Workload
 from evaluator.memory import budget
 from evaluator.plans import Plan
 from evaluator.ranges import Range, total
+from evaluator.shapes import ModelShape
 
 WORDS = tuple(FitWord)
 FITS, TIGHT, DOES_NOT_FIT, UNKNOWN = range(len(WORDS))
@@ -60,8 +62,13 @@ def bounds_of(workload: Workload, plans: Sequence[Plan], one: MemoryBudget) -> B
     if not (model.computable and model.dimensioned):
         return _stacked([budget(workload, plan) for plan in plans])
     which = np.zeros(len(plans), dtype=np.int64)
-    held = budget_columns(workload, Models([model]), which, plan_columns(plans))
+    held = budget_columns(workload, _models(model), which, plan_columns(plans))
     return _bounds(held, one)
+
+
+@lru_cache(maxsize=64)
+def _models(shape: ModelShape) -> Models:
+    return Models([shape])
 
 
 def _bounds(held: BudgetColumns, one: MemoryBudget) -> Bounds:

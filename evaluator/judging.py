@@ -155,7 +155,9 @@ def judge_hardware(workload: Workload, hardware: Hardware, links: LinkTable) -> 
     host = HostTable.of(workload, hardware, book.weights_bytes)
     cases = Cases.of(workload, hardware, host.alone)
     desk = Desk(book, hardware, links, host, cases)
-    for group in _groups(workload, hardware, cases):
+    groups = list(_groups(workload, hardware, cases))
+    desk.sheet.rows([plan for group in groups for plan in book.plans(group.gpus, 1).plans])
+    for group in groups:
         desk.judge(group)
     return desk.judged()
 
@@ -272,7 +274,7 @@ class Sheet:
         self.fit, self.missing, self.link = (np.empty((0, len(usable))) for _ in range(3))
 
     def rows(self, plans: Sequence[Plan]) -> Column:
-        new = [plan for plan in plans if plan not in self.number]
+        new = [plan for plan in dict.fromkeys(plans) if plan not in self.number]
         if new:
             self._add(new)
         return np.array([self.number[plan] for plan in plans], dtype=np.int64)

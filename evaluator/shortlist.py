@@ -126,7 +126,7 @@ class Race:
     @classmethod
     def of(cls, workload: Workload, fleet: Fleet, judged: Judged, inside: Column) -> Race:
         terms, needs = terms_of(workload), workload.needs
-        choices = Choices.of(judged, fleet.hardware, rule_of(workload), needs.min_grade)
+        choices = Choices.of(judged, fleet, rule_of(workload), needs.min_grade)
         every = field_of(fleet, fleet.groups(inside), fleet.rates(terms), choices)
         race = cls(fleet, choices, terms, every)
         race._leave_out(needs)
@@ -173,8 +173,7 @@ class Race:
         if count < 1:
             return []
         near_top = down_to(self.groups.tier, rows, count)
-        case = np.unique(self.groups.case[near_top])
-        self.choices.settle(case)
+        self.choices.settle(self.groups.case[near_top])
         held = self.groups.keep(near_top)
         plan, speed = self.choices.plan[held.case], self.choices.speed.at(held.case)
         keys = order(held, plan, speed, self.choices)
@@ -205,7 +204,7 @@ class Race:
         held_ranked = held.unranked * 8 + held.status * 2 + held.tight
         near_top = down_to(held_ranked, rows, 1)
         top = held.keep(near_top)
-        speed = self.choices.speed_of(top.case, top.plan)
+        speed = self.choices.speed_of_singles(top.case)
         keys = order(top, top.plan, speed, self.choices)
         return near_top[first_of(keys, np.arange(len(top)), 1)]
 
