@@ -15,8 +15,7 @@ from evaluator.host import HostItem, failures, offer_items
 from evaluator.jobs import Workload
 from evaluator.machine import Availability, Machine
 from evaluator.offers import Offering
-from evaluator.outlook import Outlook, Price, Times, outlook_at
-from evaluator.timing import times_of
+from evaluator.outlook import Outlook, Price, outlook_of
 from evaluator.topology import LinkWord
 from evaluator.verdict import MachineVerdict, PlanVerdict, Status, size_words, status_of
 
@@ -118,19 +117,18 @@ def _offered(status: Status, offering: Offering) -> Status:
     return Status.CONDITIONAL if waits else status
 
 
-def with_outlook(
-    candidate: Candidate, workload: Workload, machine: Machine, times: Times | None = None
-) -> Candidate:
-    """The candidate with its speed, hours and cost. A price that is not ranked makes no cost.
-
-    `times` are those of the plan on the machine, where they are known already.
-    """
-    rate, cost, plan = candidate.rate, candidate.cost_per_hour, candidate.plan.plan
-    price = None
+def price_of(candidate: Candidate) -> Price | None:
+    """What all rentals cost. A price that is not ranked makes no cost."""
+    rate, cost = candidate.rate, candidate.cost_per_hour
     if cost and rate.quote and rate.ranked:
-        price = Price(cost, rate.quote.unit, rate.quote.purchase)
-    found = times or times_of(workload, plan, machine)
-    return replace(candidate, outlook=outlook_at(workload, plan, machine, found, price))
+        return Price(cost, rate.quote.unit, rate.quote.purchase)
+    return None
+
+
+def with_outlook(candidate: Candidate, workload: Workload, machine: Machine) -> Candidate:
+    """The candidate with its speed, hours and cost."""
+    price, plan = price_of(candidate), candidate.plan.plan
+    return replace(candidate, outlook=outlook_of(workload, plan, machine, price))
 
 
 def with_findings(candidate: Candidate, now: datetime | None = None) -> Candidate:

@@ -8,9 +8,9 @@ import numpy as np
 
 from evaluator.facts import Grade
 from evaluator.fleet import Fleet
-from evaluator.hardware import Column, Hardware, numbered
+from evaluator.hardware import Column, Hardware
 from evaluator.judging import NONE, Judged, Serving
-from evaluator.pace import Clock, Pace, start_of
+from evaluator.pace import Clock, Pace
 from evaluator.rules import Goal, Rule
 from evaluator.verdict import FACTS, stands_on
 
@@ -69,7 +69,7 @@ class Choices:
         best = np.flatnonzero(serving.tier == tier[serving.case])[::-1]
         plan[serving.case[best]] = serving.plan[best]
         asked = np.zeros(count, dtype=bool)
-        clock, speed = Clock(judged.workload, fleet.rentals), Speed.untimed(count)
+        clock, speed = judged.clock, Speed.untimed(count)
         return cls(judged, hardware, clock, rule, serving, tier, plan, speed, asked)
 
     def settle(self, cases: Column) -> None:
@@ -96,11 +96,7 @@ class Choices:
         if not self.rule.timed or not len(cases):
             return Speed.untimed(len(cases))
         kinds = self.judged.kind[cases]
-        pairs = plans * len(self.hardware.kinds) + kinds
-        pair, back = np.unique(pairs, return_inverse=True)
-        plan, kind = np.divmod(pair, len(self.hardware.kinds))
-        pace = self.clock.paces(self.judged.plans, plan, kind)
-        return _speed(pace, self.rule).at(back)
+        return _speed(self.clock.paces(self.judged.plans, plans, kinds), self.rule)
 
     def speed_of_singles(self, cases: Column) -> Speed:
         """Of the plan on one GPU of each case, timed once for each of them."""
@@ -114,15 +110,15 @@ class Choices:
         """From the start of the rental to the end of a job that has one, at the slow end."""
         if self.rule.goal is not Goal.FINISH or not len(cases):
             return np.full(len(cases), np.nan)
+        wanted = np.zeros((len(self.hardware.kinds), self.judged.nodes.max() + 1), dtype=bool)
         kinds, spans = self.judged.kind[cases], self.judged.nodes[plans]
-        number, firsts = numbered(zip(kinds.tolist(), spans.tolist(), strict=True))
-        starts = [
-            start_of(self.judged.workload, self.hardware.kinds[kinds[at]], int(spans[at]))
-            for at in firsts
-        ]
-        before, factor = (np.array(column) for column in zip(*starts, strict=True))
-        found: Column = before[number] + work * np.where(spot, factor[number], 1.0)
-        return found
+        wanted[kinds, spans] = True
+        before, factor = np.full(wanted.shape, np.nan), np.full(wanted.shape, np.nan)
+        for kind, machines in zip(*np.nonzero(wanted), strict=True):
+            start = self.clock.start(self.hardware.kinds[kind], int(machines))
+            before[kind, machines], factor[kind, machines] = start
+        hours: Column = before[kinds, spans] + work * np.where(spot, factor[kinds, spans], 1.0)
+        return hours
 
     def in_time(self, speed: Speed, hours: Column) -> Column:
         """The promise of each, the deadline of a job included."""

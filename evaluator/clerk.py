@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from evaluator.candidates import Candidate, candidate_of, with_findings, with_outlook
+from evaluator.candidates import Candidate, candidate_of, price_of, with_findings
 from evaluator.choices import Choices
 from evaluator.economics import Terms
 from evaluator.fleet import Fleet
 from evaluator.hardware import Column
 from evaluator.jobs import Workload
+from evaluator.outlook import outlook_at
 from evaluator.plans import Plan, narrowness
 from evaluator.verdict import MachineVerdict, PlanVerdict, explained, findings_of, judge_plan
 
@@ -35,7 +36,6 @@ class Clerk:
     terms: Terms
     inside: Column
     now: datetime | None = None
-    written: dict[tuple[int, Plan], PlanVerdict] = field(default_factory=dict)
     machines: dict[tuple[int, frozenset[Plan]], MachineVerdict] = field(default_factory=dict)
 
     def ranked(self, entries: Sequence[Entry]) -> Iterator[Candidate]:
@@ -56,9 +56,15 @@ class Clerk:
         return self._timed(found, at) if found.status.serves else found
 
     def _timed(self, candidate: Candidate, at: int) -> Candidate:
-        hardware = self.fleet.hardware
-        times = self.choices.clock.times(candidate.plan.plan, int(hardware.kind[at]))
-        return with_outlook(candidate, self.workload, hardware.machines[at], times)
+        """An outlook is worked out once for each machine, plan and price."""
+        plan, outlooks = candidate.plan.plan, self.choices.judged.outlooks
+        price = price_of(candidate)
+        if (at, plan, price) not in outlooks:
+            hardware, clock = self.fleet.hardware, self.choices.clock
+            times = clock.times(plan, int(hardware.kind[at]))
+            machine = hardware.machines[at]
+            outlooks[at, plan, price] = outlook_at(self.workload, plan, machine, times, price)
+        return replace(candidate, outlook=outlooks[at, plan, price])
 
     def _single(self, at: int) -> PlanVerdict | None:
         judged = self.choices.judged
@@ -67,10 +73,11 @@ class Clerk:
 
     def _verdict(self, at: int, plan: Plan) -> PlanVerdict:
         """With the changes that would admit the plan, where it does not fit."""
-        if (at, plan) not in self.written:
-            book, machine = self.choices.judged.book, self.fleet.hardware.machines[at]
-            self.written[at, plan] = explained(book, judge_plan(book, plan, machine))
-        return self.written[at, plan]
+        judged, machine = self.choices.judged, self.fleet.hardware.machines[at]
+        if (at, plan) not in judged.written:
+            verdict = judge_plan(judged.book, plan, machine)
+            judged.written[at, plan] = explained(judged.book, verdict)
+        return judged.written[at, plan]
 
     def _machine(self, at: int, shown: tuple[PlanVerdict | None, ...]) -> MachineVerdict:
         """Cut down to the plans that a list shows, narrowest first."""

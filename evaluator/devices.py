@@ -54,11 +54,9 @@ class Devices(Device):
     def of(cls, cards: Sequence[Device], which: Any) -> Devices:
         made = cls(
             generation="",
-            half_flops=np.array([one.half_flops for one in cards])[which],  # type: ignore[arg-type]
+            half_flops=np.array([one.half_flops for one in cards])[which],
             peaks=(),
-            memory_bytes_per_s=np.array(  # type: ignore[arg-type]
-                [one.memory_bytes_per_s for one in cards]
-            )[which],
+            memory_bytes_per_s=np.array([one.memory_bytes_per_s for one in cards])[which],
             usable_bytes=None,
         )
         object.__setattr__(made, "cards", tuple(cards))

@@ -209,7 +209,8 @@ def _columns(found: Result, setting: Settings, count: int) -> EstimateColumns:
 def _typical(found: Result) -> Iterator[tuple[str, Number]]:
     """Terms of the first row."""
     for name, part in found.terms.items():
-        yield name, part[0] if np.ndim(part) == 2 else part
+        rows: Any = part
+        yield name, rows[0] if np.ndim(rows) == 2 else rows
 
 
 def _quadrature(moves: Any) -> Any:

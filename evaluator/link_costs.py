@@ -311,10 +311,10 @@ def _steps(parts: Sequence[Range], steps: float, settled: Number) -> Range:
 
 def busbw_range(
     operation: Operation,
-    wire: Wire | None,
+    wire: Wire | Wires | None,
     gpus: int,
     nodes: int,
-    fabric: Fabric | None,
+    fabric: Fabric | Fabrics | None,
     size_bytes: int,
     *,
     switch: bool | None = None,

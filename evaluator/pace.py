@@ -57,7 +57,9 @@ NONE = -1
 def _table(kinds: Sequence[Machine], nodes: int) -> tuple[RentalTable, Column]:
     every = [rental_of(kind, nodes) for kind in kinds]
     numbers = {one: at for at, one in enumerate(dict.fromkeys(one for one in every if one))}
-    return RentalTable.of(list(numbers)), np.array([numbers.get(one, NONE) for one in every])
+    return RentalTable.of(list(numbers)), np.array(
+        [NONE if one is None else numbers[one] for one in every]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,46 +74,82 @@ class Pace:
 
     @classmethod
     def blank(cls, count: int) -> Pace:
-        unknown = (np.full(count, np.nan) for _ in range(2))
-        return cls(*unknown, np.zeros(count, dtype=bool))
+        rate, work = (np.full(count, np.nan) for _ in range(2))
+        return cls(rate, work, np.zeros(count, dtype=bool))
+
+    def at(self, rows: Column) -> Pace:
+        return Pace(self.rate[rows], self.work[rows], self.kept[rows])
+
+    def put(self, rows: Column, other: Pace) -> None:
+        self.rate[rows] = other.rate
+        self.work[rows] = other.work
+        self.kept[rows] = other.kept
 
 
 @dataclass
 class Clock:
-    """Times plans of one workload on kinds of machines; each plan on all that are asked at once."""
+    """Times plans of one workload on kinds of machines: each pair once, each plan on many kinds."""
 
     workload: Workload
     rentals: Rentals
-    timed: dict[Plan, list[tuple[PlanTimes, dict[int, int]]]] = field(default_factory=dict)
+    known: dict[Plan, Timed] = field(default_factory=dict)
+    starts: dict[tuple[int | None, int], Start] = field(default_factory=dict)
 
     def paces(self, plans: Sequence[Plan], plan: Column, kind: Column) -> Pace:
         """Of pairs: the number of a plan among `plans`, and of a kind."""
         pace = Pace.blank(len(plan))
-        for number in np.unique(plan):
+        for number in np.flatnonzero(np.bincount(plan)).tolist():
             rows = np.flatnonzero(plan == number)
-            self._time(plans[number], kind[rows], pace, rows)
+            pace.put(rows, self._timed(plans[number], kind[rows]).pace.at(kind[rows]))
         return pace
 
-    def _time(self, plan: Plan, kinds: Column, pace: Pace, rows: Column) -> None:
+    def _timed(self, plan: Plan, kinds: Column) -> Timed:
+        held = self.known.setdefault(plan, Timed.none(len(self.rentals.number[0])))
+        left = kinds[~held.done[kinds]]
+        if len(left):
+            self._time(plan, left, held)
+        return held
+
+    def _time(self, plan: Plan, kinds: Column, held: Timed) -> None:
         """A kind that cannot be timed takes the place after the last."""
         times, place = self.rentals.times(self.workload, plan, kinds)
         rate = times.slow_rate
-        pace.rate[rows] = np.append(rate, np.nan)[place]
-        pace.work[rows] = np.append(work_hours(self.workload, plan, rate), np.nan)[place]
+        held.pace.rate[kinds] = np.append(rate, np.nan)[place]
+        held.pace.work[kinds] = np.append(work_hours(self.workload, plan, rate), np.nan)[place]
         kept = _meets_targets(self.workload.serving, times, rate)
-        pace.kept[rows] = np.append(kept, False)[place]
-        self.timed[plan] = [
-            *self.timed.get(plan, ()),
-            (times, dict(zip(kinds, place, strict=True))),
-        ]
+        held.pace.kept[kinds] = np.append(kept, False)[place]
+        held.done[kinds] = True
+        held.place[kinds], held.batch[kinds] = place, len(held.batches)
+        held.batches.append(times)
 
     def times(self, plan: Plan, kind: int) -> Times | None:
         """In full, of one pair."""
-        held = next((one for one in self.timed.get(plan, ()) if kind in one[1]), None)
-        if held is None:
-            self.paces([plan], np.array([0]), np.array([kind]))
-            return self.times(plan, kind)
-        return held[0].one(held[1][kind])
+        held = self._timed(plan, np.array([kind]))
+        found: PlanTimes = held.batches[held.batch[kind]]
+        return found.one(int(held.place[kind]))
+
+    def start(self, kind: Machine, machines: int) -> Start:
+        """What comes before the work, alike for machines that load alike."""
+        key = (kind.download_bytes_per_s.value, machines)
+        if key not in self.starts:
+            self.starts[key] = start_of(self.workload, kind, machines)
+        return self.starts[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One plan by kind: its pace, whether it was timed, and its place in one of the batches."""
+
+    pace: Pace
+    done: Column
+    batch: Column
+    place: Column
+    batches: list[PlanTimes] = field(default_factory=list)
+
+    @classmethod
+    def none(cls, kinds: int) -> Timed:
+        batch, place = (np.zeros(kinds, dtype=np.int64) for _ in range(2))
+        return cls(Pace.blank(kinds), np.zeros(kinds, dtype=bool), batch, place)
 
 
 def _meets_targets(job: ServingJob | None, times: PlanTimes, rate: Column) -> Column:

@@ -66,7 +66,7 @@ class Shortlist:
 
 def judge_fleet(workload: Workload, fleet: Fleet) -> Judged:
     """All plans on all machines; prices and demands are joined to it by `shortlist`."""
-    return judge_hardware(workload, fleet.hardware, fleet.links)
+    return judge_hardware(workload, fleet.hardware, fleet.links, fleet.rentals)
 
 
 def shortlist(

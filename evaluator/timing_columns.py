@@ -124,7 +124,9 @@ class Figures:
 class TimesColumns:
     """Times of one plan on the rentals asked for. `rate` is in tokens/s of the whole plan."""
 
-    def __init__(self, asked: int, worlds: Worlds | None, found: Mapping[str, EstimateColumns]):
+    def __init__(
+        self, asked: int, worlds: Worlds | None, found: Mapping[str, EstimateColumns]
+    ) -> None:
         self._asked, self._worlds, self._found = asked, worlds, found
 
     def figure(self, name: str) -> Figures:
@@ -230,8 +232,7 @@ def _served(
     usable = table.usable[rentals]
     able = able[~np.isnan(usable[able])]
     room = cache_room(workload, engine_plan(layout), usable[able])
-    if room is not None:
-        able = able[np.broadcast_to(room.typical > 0, len(able))]
+    able = able[:0] if room is None else able[np.broadcast_to(room.typical > 0, len(able))]
     engine = _engine(workload, layout, table, rentals[able])
     if engine is None:
         return PlanTimes(TimesColumns(len(rentals), None, {}), layout, False, copies)
@@ -241,7 +242,7 @@ def _served(
         engine,
         device=worlds.device,
         links=worlds.links,
-        cache_room=cache_room(workload, engine_plan(layout), each),
+        cache_room=cache_room(workload, engine_plan(layout), each) or engine.cache_room,
     )
     names = list(FIGURES)
     users = engine.job.concurrency / copies

@@ -17,7 +17,7 @@ from evaluator.jobs import ServingJob
 from evaluator.layouts import group_of
 from evaluator.link_costs import Group, is_nvlink, seconds
 from evaluator.placement import pace
-from evaluator.ranges import Range, choose, larger, occurs, smaller
+from evaluator.ranges import Number, Range, choose, larger, occurs, smaller
 from evaluator.units import KIB
 
 ACTIVATION_BYTES = 2
@@ -108,7 +108,7 @@ def _arithmetic_share(model: EngineModel, family: str) -> Range:
     return on_each(model.device, lambda one: _share(one, family, one.rate(form)[0]))
 
 
-def _decode_arithmetic(model: EngineModel, setting: Setting, running: float) -> float:
+def _decode_arithmetic(model: EngineModel, setting: Setting, running: float) -> Number:
     peak = peak_of(model.device, model.weights_format)
     speed = setting.take("decode efficiency", _arithmetic_share(model, "decode"))
     split = model.layout.tensor * model.layout.stages
@@ -278,7 +278,7 @@ def _handling(job: ServingJob, setting: Setting) -> float:
     return setting.take("request handling", figure("serving.request"))
 
 
-def _prompts_ahead(setting: Setting, busy: float) -> float:
+def _prompts_ahead(setting: Setting, busy: float) -> Number:
     """Prompts that a new one finds in front of it: the queue of one server with steady service."""
     factor = setting.take("prompts that arrive together", figure("serving.together"))
     share = smaller(busy, MOST_BUSY)

@@ -32,7 +32,7 @@ from evaluator.pairs import judge_on_pairs
 from evaluator.plans import Plan
 from evaluator.units import GB
 
-__all__ = ["LinkVerdict", "LinkWord", "judge_link", "machine_findings"]
+__all__ = ["LinkVerdict", "LinkWord", "demand_word", "judge_link", "machine_findings"]
 
 ASK_INSIDE = "nvidia-smi topo -m; nvidia-smi topo -p2p r"
 ASK_BETWEEN = "all_reduce_perf -b 1G -e 8G -f 2 on two machines"
@@ -106,6 +106,13 @@ def _cleared_by(command: str, demand: Demand, exchanges: Sequence[Traffic]) -> s
 
 def _messages(demand: Demand, exchanges: Sequence[Traffic]) -> tuple[int, ...]:
     return tuple(one.message_bytes for one in exchanges_of(demand, exchanges))
+
+
+def demand_word(
+    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic] = ()
+) -> LinkWord:
+    """The word alone, for one group of a plan; the worst of all its groups is the plan's."""
+    return _judged(plan, demand, machine, exchanges).word
 
 
 def _judge_demand(
