@@ -10,25 +10,27 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from evaluator.affordable import BudgetVerdict, BudgetWord, break_even
-from evaluator.bills import Bill
+from evaluator.bills import WORK, Bill
 from evaluator.candidates import Candidate, age_words
 from evaluator.facts import Grade
 from evaluator.host import HostItem, HostWord, failures
 from evaluator.jobs import Workload
 from evaluator.launch import LaunchSheet, launch_of
-from evaluator.machine import Machine
+from evaluator.machine import Availability, Machine
 from evaluator.outlook import Outlook, deadline_words
 from evaluator.prices import Quote
 from evaluator.ranges import Range
 from evaluator.spending import MILLION, Cost
+from evaluator.units import MIB
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Five answers; each holds at least one sentence. Commands stand on lines of their own."""
+    """Five answers, each at least a sentence. `commands` is shell text, empty where none is."""
 
     rent: str
     launch: str
+    commands: str
     cost: str
     ends: str
     check: str
@@ -45,7 +47,9 @@ class Advice:
 
     @property
     def text(self) -> str:
-        return "\n".join(f"{name}: {words}" for name, words in self.answers)
+        """All of it, the commands on lines of their own."""
+        lines = [f"{name}: {words}" for name, words in self.answers]
+        return "\n".join((*lines[:2], *self.commands.splitlines(), *lines[2:]))
 
 
 def advice_of(
@@ -62,9 +66,10 @@ def advice_of(
     return Advice(
         rent=" ".join(_rent(candidate, now)),
         launch=_launch(candidate, sheet),
+        commands=_commands(sheet) if sheet else "",
         cost=" ".join(_cost(candidate, single)),
         ends=_ends(candidate.outlook, now),
-        check=" ".join(_check(candidate)),
+        check=" ".join(_check(candidate, machine)),
     )
 
 
@@ -80,11 +85,16 @@ def _rent(candidate: Candidate, now: datetime | None) -> Iterator[str]:
     if plan.idle_gpus:
         yield f"{plan.idle_gpus} of its GPUs stay idle and are paid for."
     yield _price(candidate)
-    stock = offering.availability.replace("_", " ")
     seen = f", seen {age_words(now - offering.seen_at)} ago" if now and offering.seen_at else ""
-    yield f"The catalog says {stock}{seen}: a snapshot, not a reservation."
+    yield f"{_stock(offering.availability)}{seen}: a snapshot, not a reservation."
     if not candidate.status.serves:
         yield f"It does not serve as it stands: {'; '.join(_obstacles(candidate))}."
+
+
+def _stock(availability: Availability) -> str:
+    if availability is Availability.UNKNOWN:
+        return "The catalog does not say whether it can be had"
+    return f"The catalog says {availability.replace('_', ' ')}"
 
 
 def _machines(candidate: Candidate) -> str:
@@ -148,8 +158,12 @@ def _launch(candidate: Candidate, sheet: LaunchSheet | None) -> str:
     if engine is None:
         reasons = "; ".join(f"{one.engine}: {one.unsupported}" for one in sheet.engines)
         return f"{plan}. No engine here runs it: {reasons}"
-    head = f"{plan}, with {engine.engine} {engine.version}."
-    return "\n".join((head, *(f"{one.where}:\n{one.text}" for one in engine.commands)))
+    return f"{plan}, with {engine.engine} {engine.version}."
+
+
+def _commands(sheet: LaunchSheet) -> str:
+    """Where to run it as a comment before each, so that all of it can be pasted."""
+    return "\n".join(f"# {one.where}\n{one.text}" for one in sheet.commands)
 
 
 # --- what it costs
@@ -180,6 +194,9 @@ def _bill(outlook: Outlook, bill: Bill, currency: str) -> Iterator[str]:
         yield f"Before the first step {span(bill.total)} {currency}."
     parts = ", ".join(f"{line.name} {span(line.cost)}" for line in bill.lines if line.cost)
     yield f"Of that: {parts}."
+    kept = next((line.assumption for line in bill.lines if line.name == WORK), "")
+    if kept:
+        yield f"Assumed for the work: {kept}."
     if bill.open:
         yield f"Not counted, as nobody states a price: {' and '.join(bill.open)}."
 
@@ -257,36 +274,66 @@ def _dates(hours: Range, now: datetime | None) -> str:
     if now is None or hours.high > MOST_DAYS * 24:
         return ""
     early, late = (now + timedelta(hours=float(end)) for end in (hours.low, hours.high))
-    return f", started now between {early:%a %Y-%m-%d %H:%M} and {late:%a %Y-%m-%d %H:%M} {now:%Z}"
+    ends = f"{early:%a %Y-%m-%d %H:%M} and {late:%a %Y-%m-%d %H:%M} {now:%Z}".rstrip()
+    return f": between {ends} if it starts now"
 
 
 # --- what to check first
 
 
+MEMORY, COUNT, NETWORK = "memory per GPU", "GPU count", "network between machines"
 SETTLING = {
-    "memory per GPU": "nvidia-smi --query-gpu=name,memory.total --format=csv",
-    "GPU count": "nvidia-smi -L",
+    MEMORY: "nvidia-smi --query-gpu=name,memory.total --format=csv",
+    COUNT: "nvidia-smi -L",
     "link between GPUs": "nvidia-smi topo -m; nvidia-smi topo -p2p r",
-    "network between machines": "all_reduce_perf -b 1G -e 8G -f 2 on two machines",
+    NETWORK: "all_reduce_perf -b 1G -e 8G -f 2 on two machines",
 }
 """The command that raises the fact on which a candidate stands least firmly."""
+SETTLING_AMD = {
+    MEMORY: "rocm-smi --showmeminfo vram",
+    COUNT: "rocm-smi --showtopo",
+    "link between GPUs": "rocm-smi --showtopo; amd-smi topology",
+    NETWORK: SETTLING[NETWORK],
+}
 
 
-def _check(candidate: Candidate) -> Iterator[str]:
+def _check(candidate: Candidate, machine: Machine | None) -> Iterator[str]:
     """The weakest fact and its command, what the first hour costs, then what else is open."""
-    weakest, link = candidate.plan.weakest, candidate.plan.link
-    command = SETTLING.get(weakest.fact, "")
-    if weakest.fact in ("link between GPUs", "network between machines") and link.settled_by:
-        command = link.settled_by
-    yield f"{weakest.fact}, {weakest.grade.word} so far: run `{command}`."
-    if link.cleared_by and command == link.settled_by:
-        yield f"It holds with: {link.cleared_by.rstrip('.')}."
+    weakest, command = candidate.plan.weakest, _command(candidate, machine)
+    asks = f"run `{command}`" if command else "ask the provider for it"
+    yield f"{weakest.fact}, {weakest.grade.word} so far: {asks}."
+    if holds := _holds(candidate, machine):
+        yield f"It holds with {holds.rstrip('.')}."
     cost, quote = candidate.cost_per_hour, candidate.rate.quote
     if cost is not None and quote and weakest.grade < Grade.BENCHMARKED:
-        yield f"The hour for it costs {money(cost)} {quote.currency or ''}".rstrip() + "."
+        yield f"It takes at most an hour, {money(cost)} {quote.currency or ''}".rstrip() + "."
     unknown = [item.name for item in candidate.host if item.word is HostWord.UNKNOWN]
     if unknown:
         yield f"Not stated either: {', '.join(unknown)}."
+
+
+def _command(candidate: Candidate, machine: Machine | None) -> str:
+    fact, link = candidate.plan.weakest.fact, candidate.plan.link
+    vendors = {spec.vendor for spec in machine.specs} if machine else set()
+    if vendors and "NVIDIA" not in vendors:
+        return SETTLING_AMD.get(fact, "") if vendors == {"AMD"} else ""
+    if fact not in (MEMORY, COUNT) and link.settled_by:
+        return link.settled_by
+    return SETTLING.get(fact, "")
+
+
+def _holds(candidate: Candidate, machine: Machine | None) -> str:
+    """What the command has to show for the plan to stand."""
+    fact, plan = candidate.plan.weakest.fact, candidate.plan
+    count = candidate.machine.gpu_count
+    if fact == MEMORY and plan.usable_bytes:
+        where = "the GPU" if count == 1 else f"each of {count or 'all'} GPUs"
+        return f"{plan.usable_bytes / MIB:,.0f} MiB or more on {where}"
+    if fact == COUNT:
+        least = candidate.plan.plan.gpus // candidate.plan.plan.nodes
+        return f"{count or least} whole GPU{'s' if (count or least) > 1 else ''} or more"
+    cleared = plan.link.cleared_by
+    return cleared[:1].lower() + cleared[1:]
 
 
 # --- money

@@ -37,6 +37,10 @@ class Price:
     purchase: Purchase = Purchase.ON_DEMAND
 
 
+WORK = "work"
+"""The line of the job itself. All others are what it takes besides."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One part of a bill. `cost` None is not stated; `stated` is True where nothing is assumed."""
@@ -176,7 +180,7 @@ def _time_lines(
 ) -> Iterator[Line]:
     rate = price.per_hour
     if spent.work:
-        yield Line("work", _money(spent.work, rate), _goodput_words(machines))
+        yield Line(WORK, _money(spent.work, rate), _goodput_words(machines))
     if reclaims:
         cost = _money(reclaims.lost, rate) if reclaims.lost else None
         yield Line("restarts on spot capacity", cost, reclaims.words)

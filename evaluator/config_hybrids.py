@@ -13,7 +13,16 @@ from itertools import pairwise
 from evaluator.config_layers import MOST_LAYERS, MOST_WIDTH, cached_layers, listed, read_sizes
 from evaluator.families import family_key
 from evaluator.fields import Fields
-from evaluator.shapes import DeltaNet, Feed, Layer, Mixer, StateSpace
+from evaluator.shapes import (
+    Attention,
+    DeltaNet,
+    Feed,
+    Layer,
+    Mixer,
+    ModelShape,
+    Recurrence,
+    StateSpace,
+)
 
 Recurrent = DeltaNet | StateSpace
 Mixers = Sequence[Mixer]
@@ -28,6 +37,31 @@ class Hybrid:
 
     def dense_layers(self) -> tuple[int, ...]:
         return tuple(at for at, kind in enumerate(self.kinds) if kind.feed is Feed.DENSE)
+
+    def layered(self, shape: ModelShape) -> ModelShape:
+        """The shape with the kind of each layer, and what follows from it."""
+        mixers = [kind.mixer for kind in self.kinds]
+        states = mixers.count(Mixer.RECURRENT)
+        experts = shape.experts and replace(shape.experts, dense_layers=self.dense_layers())
+        return replace(
+            shape,
+            kinds=self.kinds,
+            recurrent=self.recurrent,
+            experts=experts,
+            attention=self._attention_beside(shape.attention),
+            cached_layers=mixers.count(Mixer.ATTENTION),
+            recurrence=Recurrence(states, self.recurrent.elements) if states else None,
+            dimensioned=True,
+        )
+
+    def _attention_beside(self, attention: Attention) -> Attention:
+        """A delta net stands beside attention with a gate. Where no layer attends, the heads that
+        ranks divide are those of the mixer."""
+        mixer = self.recurrent
+        if any(kind.mixer is Mixer.ATTENTION for kind in self.kinds):
+            return replace(attention, output_gate=isinstance(mixer, DeltaNet))
+        heads = mixer.value_heads if isinstance(mixer, DeltaNet) else mixer.heads or mixer.inner
+        return Attention(heads, heads, 1)
 
 
 def is_hybrid(architecture: str) -> bool:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from evaluator.fields import Fields
 
 LARGEST_GROUP = 65_536
 """Above the inner size of any published matrix."""
 
 
+BY_GROUPS = ("compressed-tensors", "modelopt", "modelopt_fp4")
+
+
 def checkpoint_format(keys: Fields) -> str:
     """The method, with its bits where they are not the usual 4 of a method of integers."""
     table = keys.table("quantization_config")
     method = (table.text("quant_method") or "") if table else ""
-    if table is None or method in ("compressed-tensors", "modelopt", "modelopt_fp4"):
+    if table is None or method in BY_GROUPS:
         return _by_groups(table, method) if table else ""
     if method not in ("awq", "gptq", "bitsandbytes"):
         return method
@@ -22,20 +27,61 @@ def checkpoint_format(keys: Fields) -> str:
 
 
 def _by_groups(table: Fields, method: str) -> str:
-    """Methods that describe the weights of each group of layers. One description, or the method's
-    own name."""
+    """The one description of all weights, or the method's own name."""
     algorithm = (table.text("quant_algo") or "").lower()
     if algorithm in ("fp8", "nvfp4"):
         return algorithm
-    weights = _described_weights(table)
-    if weights is None:
-        return method
+    only = _described_weights(table)
+    return (_word_of(only) or method) if only else method
+
+
+def _word_of(weights: Fields) -> str:
+    """Empty for a kind of weights that has no format."""
     kind, bits = weights.text("type"), weights.integer("num_bits", 1, 32)
     scaled = weights.integer("group_size", -1, LARGEST_GROUP)
     words = {("float", 8): "fp8", ("int", 8): "int8", ("int", 4): "int4"}
     if (kind, bits, scaled) == ("float", 4, 16):
         return "nvfp4"
-    return words.get((kind or "int", bits or 0), method)
+    if (kind, bits, scaled) == ("float", 4, 32):
+        return "mxfp4"
+    return words.get((kind or "int", bits or 0), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """Modules by name, and the format of their weights with the size of its groups. An empty format
+    is one of 16 bits."""
+
+    targets: tuple[str, ...]
+    method: str
+    group: int | None = None
+
+
+def described_groups(keys: Fields) -> tuple[Described, ...]:
+    """Several descriptions of weights, or none: of one the checkpoint's format says all."""
+    table = keys.table("quantization_config")
+    if table is None or table.text("quant_method") not in BY_GROUPS:
+        return ()
+    groups = table.table("config_groups")
+    if groups is None or len(groups.document) < 2:
+        return ()
+    if len(groups.document) > MOST_GROUPS:
+        raise table.refuse("config_groups", f"at most {MOST_GROUPS} descriptions")
+    tables = [found for name in groups.document if (found := groups.table(name))]
+    return tuple(_described(one) for one in tables)
+
+
+MOST_GROUPS = 100
+
+
+def _described(table: Fields) -> Described:
+    weights, targets = table.table("weights"), table.texts("targets", limit=10_000)
+    if weights is None:
+        return Described(targets, "")
+    method = _word_of(weights)
+    if not method:
+        raise table.refuse("weights", "weights of 4 or 8 bits as integers or floats")
+    return Described(targets, method, _group_of(weights))
 
 
 def _described_weights(table: Fields) -> Fields | None:
@@ -47,17 +93,22 @@ def _described_weights(table: Fields) -> Fields | None:
     return only.table("weights") if only else None
 
 
+def _group_of(weights: Fields) -> int | None:
+    size = weights.integer("group_size", -1, LARGEST_GROUP)
+    return size or (-1 if weights.text("strategy") == "channel" else None)
+
+
 def checkpoint_group(keys: Fields) -> int | None:
     """How many weights share a scale; -1 is a whole column."""
     table = keys.table("quantization_config")
     if table is None:
         return None
-    described = _described_weights(table)
-    for place, key in ((table, "group_size"), (table, "q_group_size"), (described, "group_size")):
-        size = place.integer(key, -1, LARGEST_GROUP) if place else None
+    for key in ("group_size", "q_group_size"):
+        size = table.integer(key, -1, LARGEST_GROUP)
         if size is not None:
             return size or None
-    return -1 if described and described.text("strategy") == "channel" else None
+    described = _described_weights(table)
+    return _group_of(described) if described else None
 
 
 def kept_modules(keys: Fields) -> tuple[str, ...]:

@@ -19,7 +19,13 @@ from evaluator.config_layers import (
     read_window,
     strange_layers,
 )
-from evaluator.config_quantised import checkpoint_format, checkpoint_group, kept_modules
+from evaluator.config_mixed import mean_format
+from evaluator.config_quantised import (
+    checkpoint_format,
+    checkpoint_group,
+    described_groups,
+    kept_modules,
+)
 from evaluator.config_towers import tower_params
 from evaluator.families import FAMILIES, PLAIN, STATE_KEYS, UNCOVERED_KEYS, Family, family_key
 from evaluator.fields import Fields, InvalidWorkload
@@ -27,14 +33,11 @@ from evaluator.findings import Code, Finding, finding
 from evaluator.parameters import computed_params
 from evaluator.shapes import (
     Attention,
-    DeltaNet,
     Experts,
     Latent,
-    Mixer,
     ModelShape,
     Norms,
     QkNorm,
-    Recurrence,
 )
 
 PER_LAYER_KEYS = (
@@ -58,16 +61,18 @@ tenth too low."""
 GENERATORS = re.compile(r"(ForCausalLM|LMHeadModel|ForConditionalGeneration|ForImageTextToText)$")
 """Classes that end in an output head. Others, such as classifiers and drafts, hold other parts."""
 
+EMPTY_MEANS_NONE = ("ssm_cfg", "quantization_config")
 NEEDED_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
 def read_model(
-    document: Mapping[str, Any], path: str = "model"
+    document: Mapping[str, Any], path: str = "model", *, whole: bool = False
 ) -> tuple[ModelShape, list[Finding]]:
     """The shape that a config.json describes, and findings on what was not understood.
 
     `total_params` may stand beside the published keys. A nested `text_config` is read in place
-    of the outer keys. Raises InvalidWorkload.
+    of the outer keys. With `whole` a missing size of a known family is refused; without it such a
+    model has no number of parameters. Raises InvalidWorkload.
     """
     flat = _flatten(Fields(document, path).document)
     if len(flat) > MOST_KEYS:
@@ -86,44 +91,19 @@ def read_model(
     hybrid = read_hybrid(keys, architecture, routed=expert_count(keys) > 0) if family else None
     lacking = is_hybrid(architecture) and hybrid is None
     uncovered = bool(uneven or (tower and seen is None) or lacking)
-    uncovered = uncovered or family is None or _uncovered(keys, family, hybrid)
+    uncovered = uncovered or family is None or _uncovered(keys, family, hybrid, whole=whole)
     feeds = hybrid is None or bool(hybrid.dense_layers())
     shape = _shape(keys, family or PLAIN, name, architecture, computable=not uncovered, feeds=feeds)
-    shape = _layered(shape, hybrid) if hybrid else shape
+    shape = hybrid.layered(shape) if hybrid else shape
     if not uneven and (seen or not tower):
         shape = _counted(keys, shape, seen or 0)
+    if groups := described_groups(keys):
+        shape = replace(shape, checkpoint_format=mean_format(shape, groups))
     orderless = lacking and shape.cached_layers is None
     if uneven or orderless or not _cache_follows(keys, family):
         shape = replace(shape, dimensioned=False)
     beside = f" with a {tower}" if tower else ""
     return shape, _findings(keys, shape, (architecture or name) + beside)
-
-
-def _layered(shape: ModelShape, hybrid: Hybrid) -> ModelShape:
-    """With the kind of each layer, and what follows from it."""
-    mixers = [kind.mixer for kind in hybrid.kinds]
-    states = mixers.count(Mixer.RECURRENT)
-    experts = shape.experts and replace(shape.experts, dense_layers=hybrid.dense_layers())
-    return replace(
-        shape,
-        kinds=hybrid.kinds,
-        recurrent=hybrid.recurrent,
-        experts=experts,
-        attention=_attention_beside(shape.attention, hybrid),
-        cached_layers=mixers.count(Mixer.ATTENTION),
-        recurrence=Recurrence(states, hybrid.recurrent.elements) if states else None,
-        dimensioned=True,
-    )
-
-
-def _attention_beside(attention: Attention, hybrid: Hybrid) -> Attention:
-    """A delta net stands beside attention with a gate. Where no layer attends, the heads that ranks
-    divide are those of the mixer."""
-    if any(kind.mixer is Mixer.ATTENTION for kind in hybrid.kinds):
-        return replace(attention, output_gate=isinstance(hybrid.recurrent, DeltaNet))
-    mixer = hybrid.recurrent
-    heads = mixer.value_heads if isinstance(mixer, DeltaNet) else mixer.heads or mixer.inner
-    return Attention(heads, heads, 1)
 
 
 def _counted(keys: Fields, shape: ModelShape, seen: int) -> ModelShape:
@@ -167,8 +147,10 @@ def _flatten(document: Mapping[str, Any]) -> Mapping[str, Any]:
     for key in ("text_config", "llm_config"):
         merged.pop(key, None)
     for old, new in ALIASES.items():
-        if old in merged and merged.get(new) is None:
+        if old in merged and merged.get(new) in (None, merged[old]):
             merged[new] = merged.pop(old)
+    for key in (key for key in EMPTY_MEANS_NONE if merged.get(key) == {}):
+        merged.pop(key)
     return merged
 
 
@@ -197,13 +179,17 @@ def _may_generate(named: str) -> bool:
     return not other_head
 
 
-def _uncovered(keys: Fields, family: Family, hybrid: Hybrid | None) -> bool:
+def _uncovered(keys: Fields, family: Family, hybrid: Hybrid | None, *, whole: bool) -> bool:
     """Layers of a kind that the formulas leave out, or too few keys to compute from."""
-    sized = {"num_attention_heads": family.heads, "vocab_size": family.vocab}
-    missing = not all(keys.has(key) or sized.get(key) for key in NEEDED_KEYS)
     extra = any(map(keys.has, UNCOVERED_KEYS if hybrid else (*UNCOVERED_KEYS, *STATE_KEYS)))
     odd = keys.flag("is_encoder_decoder") is True or _projected(keys)
-    return (hybrid is None and strange_layers(keys)) or extra or missing or odd
+    if (hybrid is None and strange_layers(keys)) or extra or odd:
+        return True
+    sized = {"num_attention_heads": family.heads, "vocab_size": family.vocab}
+    missing = [key for key in NEEDED_KEYS if not (keys.has(key) or sized.get(key))]
+    if missing and whole and not keys.has("total_params"):
+        raise keys.refuse(missing[0], "a whole number, or total_params for the whole model")
+    return bool(missing)
 
 
 def _projected(keys: Fields) -> bool:

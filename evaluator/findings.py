@@ -184,7 +184,7 @@ MEANINGS: Mapping[Code, Meaning] = {
     ),
     Code.GPU_AMBIGUOUS: _warn(
         "The label may mean {cards}; the smallest and slowest of them is judged.",
-        "Ask for `nvidia-smi -L`.",
+        ASK_MEMORY,
         Grade.MEASURED,
     ),
     Code.IDLE_GPUS: _info(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -35,6 +36,9 @@ WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
     "int8": WeightFormat(Range(8, 8.01, 8.03), "1 byte + scales per channel"),
     "awq-int4": WeightFormat(Range(4.125, 4.16, 4.65), _SCALED_4BIT, group=128),
     "gptq-int4": WeightFormat(Range(4.125, 4.16, 4.65), _SCALED_4BIT, group=128),
+    "gptq-int8": WeightFormat(
+        Range(8.125, 8.19, 8.28), "8 bits + scale and zero point per group of 128", group=128
+    ),
     "int4": WeightFormat(Range(4.125, 4.5, 4.65), _SCALED_4BIT),
     "bnb-nf4": WeightFormat(
         Range(4.127, 4.5, 4.95),
@@ -87,7 +91,8 @@ KV_BYTES: Mapping[str, float] = {
 """Bytes per cache element."""
 
 
-GROUPED = ("awq-int4", "gptq-int4", "int4")
+GROUPED: Mapping[str, int] = {"awq-int4": 4, "gptq-int4": 4, "gptq-int8": 8, "int4": 4, "int8": 8}
+"""Bits of methods whose scales may stand for groups of weights."""
 USUAL_GROUPS = (32, 64, 128)
 PER_CHANNEL = "channel"
 LARGEST_GROUP = 65_536
@@ -99,9 +104,11 @@ bits per column come to at most 0.02 bits a weight."""
 def weight_format(name: str) -> WeightFormat | None:
     """None for a format that is not known.
 
-    "gguf:Q4_K_M" names a GGUF mix, "gptq-int4:g32" groups of 32 weights and "gptq-int4:channel"
-    one group for each column.
+    "gguf:Q4_K_M" names a GGUF mix, "gptq-int4:g32" groups of 32 weights, "gptq-int4:channel" one
+    group for each column and "mixed:5.2" the mean bits of a checkpoint of several formats.
     """
+    if name.startswith("mixed:"):
+        return _mixed(name.removeprefix("mixed:"))
     if name.startswith("gguf:"):
         return _gguf(name.removeprefix("gguf:"))
     method, _, group = name.partition(":")
@@ -116,18 +123,34 @@ def with_group(method: str, group: int | None) -> str:
 
 
 def _grouped(method: str, group: str) -> WeightFormat | None:
-    """4 bits, and for each group a scale of 16 and, unless kernels drop it, a zero point of 4."""
-    if method not in GROUPED:
+    """For each group a scale of 16 bits and, unless kernels drop it, a zero point."""
+    bits = GROUPED.get(method)
+    if bits is None:
         return None
     if group == PER_CHANNEL:
-        bits = Range(4.0, 4.01, 4.0 + 20 / SHORTEST_COLUMN)
-        return WeightFormat(bits, "4 bits + 16-bit scale and zero point per column")
+        ends = Range(bits, bits + 0.01, bits + (16 + bits) / SHORTEST_COLUMN)
+        return WeightFormat(ends, f"{bits} bits + 16-bit scale and zero point per column")
     size = int(group[1:]) if group[:1] == "g" and group[1:].isdecimal() and len(group) < 7 else 0
     if not (0 < size <= LARGEST_GROUP and group.isascii()):
         return None
-    bits = Range(4 + 16 / size, 4 + 20 / size, 4 + 20 / size + INDEX_BITS)
-    source = f"4 bits + 16-bit scale and 4-bit zero point per group of {size}"
-    return WeightFormat(bits, source, group=size)
+    scaled = bits + (16 + bits) / size
+    source = f"{bits} bits + 16-bit scale and {bits}-bit zero point per group of {size}"
+    return WeightFormat(Range(bits + 16 / size, scaled, scaled + INDEX_BITS), source, group=size)
+
+
+MIXED_SPREAD = Range(0.97, 1.0, 1.05)
+"""Ranks hold the formats of a mixed checkpoint in other shares than the whole model."""
+
+
+def mixed_format(bits: float) -> str:
+    """The name of a mix of so many bits a weight on average."""
+    return f"mixed:{bits:.3f}"
+
+
+def _mixed(bits: str) -> WeightFormat | None:
+    if not re.fullmatch(r"[0-9]{1,2}\.[0-9]{3}", bits):
+        return None
+    return WeightFormat(MIXED_SPREAD.scaled(float(bits)), "mean of the checkpoint's config_groups")
 
 
 INDEX_BITS = 0.03

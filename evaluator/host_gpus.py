@@ -14,7 +14,7 @@ from evaluator.units import GIB, gib
 COUNTED = Asked(
     "GPU count and memory",
     ("gpu_count", "usable_bytes_per_gpu", "gpu_model"),
-    "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`.",
+    "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`, or `rocm-smi` on AMD.",
 )
 
 
@@ -32,7 +32,9 @@ def counted_item(count: int | None, size: int | None, model: str, grade: Grade) 
     return COUNTED.passes(f"{count} × {model}, {gib(size):.1f} GiB reported on each.", grade)
 
 
-POWER = Asked("power limit", ("power_limit_watts",), "Ask for `nvidia-smi -q -d POWER`.")
+POWER = Asked(
+    "power limit", ("power_limit_watts",), "Ask for `nvidia-smi -q -d POWER`, or `rocm-smi` on AMD."
+)
 NEARLY = 0.97
 """A limit this close to the published one changes no figure here."""
 
@@ -57,7 +59,9 @@ def power_item(limit: int | None, grade: Grade, published: int | None) -> HostIt
     return POWER.unknown(words, grade, remedy)
 
 
-WHOLE = Asked("whole GPUs", ("gpu_count", "topology"), "Ask for `nvidia-smi -L`.")
+WHOLE = Asked(
+    "whole GPUs", ("gpu_count", "topology"), "Ask for `nvidia-smi -L`, or `rocm-smi` on AMD."
+)
 
 
 def is_sliced(seen: Topology | None) -> bool | None:
@@ -90,7 +94,8 @@ def whole_item(fractional: bool, grade: Grade, sliced: bool | None, exchanges: b
 PEERS = Asked(
     "peer connectivity",
     ("link", "topology"),
-    "Ask for `nvidia-smi topo -m` and `nvidia-smi topo -p2p r` from this very machine.",
+    "Ask this very machine for `nvidia-smi topo -m` and `nvidia-smi topo -p2p r`, or for "
+    "`rocm-smi --showtopo`.",
 )
 
 
@@ -115,7 +120,7 @@ def peers_item(link: LinkClass | None, grade: Grade, alone: bool, exchanges: boo
 SLOTS = Asked(
     "PCIe",
     ("pcie_generation", "pcie_lanes", "topology"),
-    "Ask for `nvidia-smi -q`: link generation and width, maximum and current.",
+    "Ask for `nvidia-smi -q` or `lspci -vv`: link generation and width, maximum and current.",
 )
 
 
@@ -162,17 +167,19 @@ LEAST_SHM = GIB
 
 
 def has_small_shm(seen: Topology | None) -> bool:
-    return bool(seen and seen.of_kind(FaultKind.SMALL_SHM))
+    """Whether NCCL was seen to fail for want of it, or `df` showed too little."""
+    kinds = (FaultKind.SHM_FAILED, FaultKind.SMALL_SHM)
+    return bool(seen and any(seen.of_kind(kind) for kind in kinds))
 
 
 @lru_cache(maxsize=4096)
 def shm_item(size: int | None, grade: Grade, failed: bool, exchanges: bool) -> HostItem:
-    """`failed` where NCCL was seen to fail for want of it. A flag of the container mends it, so
-    what is too small now is open, not lost."""
+    """`failed` where it was seen to be too small. A flag of the container mends it, so that is
+    open, not lost."""
     if not exchanges:
         return SHM.passes("One process per GPU, and none meets another.", grade)
     if failed:
-        return SHM.unknown("NCCL could not map its segment in it.", Grade.MEASURED)
+        return SHM.unknown("It was seen to be too small for NCCL's segments.", Grade.MEASURED)
     if size is None:
         return SHM.unknown("The size of /dev/shm is not stated.")
     words = f"{gib(size):.2g} GiB in /dev/shm."

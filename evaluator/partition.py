@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache, reduce
 
+from evaluator.module_names import named_share, names_of_layers
 from evaluator.parameters import (
+    QUANTISED,
     Module,
     Part,
     Split,
     embedding,
     further_prediction,
+    halves_of,
     head,
+    layer_halves,
     layer_parts,
 )
 from evaluator.plans import Plan
@@ -109,31 +112,15 @@ class LayerGroup:
     kept: frozenset[str] = frozenset()
 
     @property
-    def place(self) -> str:
-        return f"layers {' '.join(self.kind)} {','.join(sorted(self.kept))}"
+    def name(self) -> str:
+        return f"{' '.join(self.kind)} {','.join(sorted(self.kept))}"
 
-    def kept_share(self, part: Part, gated: bool) -> float:
-        """The share of a part that stays in 16 bits: all of it, or some of its projections."""
-        if part.module.value in self.kept or EVERY in self.kept:
-            return 1.0
-        if part.module is Module.ATTENTION:
-            return len(self.kept & PROJECTIONS[part.split]) / 2
-        if part.module is Module.MLP:
-            return min(1.0, len(self.kept & MLP_PROJECTIONS) / (3 if gated else 2))
-        return 0.0
-
-
-MLP_PROJECTIONS = frozenset({"gate_proj", "up_proj", "down_proj"})
-PROJECTIONS = {split: frozenset[str]() for split in Split} | {
-    Split.TENSOR: frozenset({"q_proj", "o_proj"}),
-    Split.KV_HEADS: frozenset({"k_proj", "v_proj"}),
-}
-"""Projections by the part that they are in: queries and output have one size, keys and values
-another."""
-
-
-EVERY = "*"
-"""In a list of modules to keep: every layer, or every module of a layer."""
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where its parts are. Norms keep 16 bits in any case."""
+        kept = ",".join(sorted(self.kept))
+        *halves, norms = halves_of(self.kind)
+        return (*(f"{half} {kept}" for half in halves), norms)
 
 
 @lru_cache(maxsize=4096)
@@ -151,52 +138,14 @@ def layer_groups(shape: ModelShape, rank: RankClass) -> tuple[LayerGroup, ...]:
 @lru_cache(maxsize=1024)
 def groups_of(shape: ModelShape) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
     """Groups of a whole model, and the index of the group of each layer."""
-    alike = list(zip(shape.layer_kinds, _kept_names(shape), strict=True))
+    alike = list(
+        zip(shape.layer_kinds, names_of_layers(shape.kept_16bit, shape.layers), strict=True)
+    )
     found = {key: index for index, key in enumerate(dict.fromkeys(alike))}
     of_layer = tuple(found[key] for key in alike)
     counts = Counter(of_layer)
     groups = (LayerGroup(kind, counts[index], names) for (kind, names), index in found.items())
     return tuple(groups), of_layer
-
-
-def _kept_names(shape: ModelShape) -> Sequence[frozenset[str]]:
-    """Modules of each layer that stay in 16 bits."""
-    kept, nothing = _kept_by_layer(shape.kept_16bit), frozenset[str]()
-    everywhere = kept.get(EVERY, nothing)
-    if not kept.keys() - {EVERY}:
-        return [everywhere] * shape.layers
-    return [everywhere | kept.get(str(index), nothing) for index in range(shape.layers)]
-
-
-@lru_cache(maxsize=256)
-def _kept_by_layer(names: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
-    """Modules that a quantised checkpoint leaves in 16 bits, by layer. Read once: a pasted list
-    may hold thousands of names."""
-    found: dict[str, set[str]] = {}
-    for name in names:
-        layer, module = _named_module(name)
-        if module in KNOWN_MODULES:
-            found.setdefault(layer, set()).add(module)
-    return {layer: frozenset(modules) for layer, modules in found.items()}
-
-
-NAMED = frozenset(module.value for module in Module).union(MLP_PROJECTIONS, *PROJECTIONS.values())
-KNOWN_MODULES = frozenset({EVERY, *NAMED})
-
-
-def _named_module(name: str) -> tuple[str, str]:
-    """ "self_attn", "model.layers.0" and "model.layers.*.mlp" name modules, layers and both.
-
-    Of a pattern ("re:.*self_attn.*") the last known word counts, in every layer.
-    """
-    if name.startswith("re:"):
-        found = [word for word in re.findall(r"\w+", name) if word in NAMED]
-        return EVERY, found[-1] if found else ""
-    words = name.split(".")
-    if "layers" not in words:
-        return EVERY, words[-1]
-    layer, *rest = words[words.index("layers") + 1 :] or [EVERY]
-    return layer, rest[-1] if rest else EVERY
 
 
 class Rule(StrEnum):
@@ -206,9 +155,6 @@ class Rule(StrEnum):
     """None: embedding, head, norms, router, and what a checkpoint leaves in 16 bits."""
     MATRIX = "matrix"
     EXPERT = "expert"
-
-
-QUANTISED = (Module.ATTENTION, Module.MIXER, Module.MLP, Module.EXPERT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +197,9 @@ class Stage:
 def stage_of(shape: ModelShape, rank: RankClass) -> Stage:
     groups = layer_groups(shape, rank)
     times = ends_of(shape.tied, shape.predict_layers, rank.has_embedding, rank.has_head)
-    times |= {group.place: group.count for group in groups}
+    for group in groups:
+        for place in group.places:
+            times[place] = times.get(place, 0) + group.count
     held = (replace(piece, count=times.get(piece.place, 0)) for piece in pieces_of(shape))
     return Stage(rank, tuple(piece for piece in held if piece.count), kinds_of(groups))
 
@@ -280,14 +228,20 @@ Placed = tuple[str, Part, bool]
 def pieces_of(shape: ModelShape) -> tuple[Piece, ...]:
     """Every piece of a model once: its ends, and one layer of each group."""
     groups, _ = groups_of(shape)
-    parts = [part for group in groups for part in _of_group(shape, group)]
+    halves = {
+        place: (half, group.kept)
+        for group in groups
+        for place, half in zip(group.places, layer_halves(shape, group.kind).values(), strict=True)
+    }
+    parts = [part for place, half in halves.items() for part in _of_half(shape, place, *half)]
     return _joined(shape, [*_of_ends(shape), *parts])
 
 
-def _of_group(shape: ModelShape, group: LayerGroup) -> Iterator[Placed]:
-    place = group.place
-    for part in layer_parts(shape, group.kind):
-        kept = round(part.params * group.kept_share(part, shape.gated)) if group.kept else 0
+def _of_half(
+    shape: ModelShape, place: str, parts: Iterable[Part], names: frozenset[str]
+) -> Iterator[Placed]:
+    for part in parts:
+        kept = round(part.params * named_share(part, names, gated=shape.gated))
         if kept:
             yield place, replace(part, params=kept), True
         if kept < part.params:
@@ -365,7 +319,13 @@ def largest_layer(stage: Stage, plan: Plan) -> Number:
     """Parameters of the largest layer of a stage on one GPU."""
     sums: dict[str, Number] = {}
     for piece in stage.pieces:
-        if piece.place.startswith("layers"):
-            here = choose(piece.count > 0, local_params(piece, plan), 0)
-            sums[piece.place] = sums.get(piece.place, 0) + here
-    return reduce(larger, sums.values(), 0)
+        sums[piece.place] = sums.get(piece.place, 0) + local_params(piece, plan)
+    halves: dict[str, Number] = {}
+    for place, size in sums.items():
+        half = " ".join(place.split(" ")[:2])
+        halves[half] = larger(halves.get(half, 0), size)
+    layers = (
+        choose(count > 0, sum(halves.get(half, 0) for half in halves_of(kind)), 0)
+        for kind, count in stage.kinds
+    )
+    return reduce(larger, layers, 0)

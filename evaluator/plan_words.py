@@ -22,13 +22,21 @@ class PlanWords:
     synchronisation: str
 
 
-def plan_words(workload: Workload, plan: Plan, gpus_per_machine: int | None = None) -> PlanWords:
-    """The words for a plan on machines that hold `gpus_per_machine`; None holds just the plan."""
+def plan_words(
+    workload: Workload,
+    plan: Plan,
+    gpus_per_machine: int | None = None,
+    groups: tuple[tuple[int, ...], ...] = (),
+) -> PlanWords:
+    """The words for a plan on machines that hold `gpus_per_machine`; None holds just the plan.
+
+    `groups` are GPUs that belong together by the pairs that were seen (`LinkVerdict.groups`).
+    """
     placed = placement_of(workload.model, plan, gpus_per_machine)
     known = workload.model.dimensioned
     moved = traffic(workload, plan, trainable_params(workload)) if known else ()
     return PlanWords(
-        placement=" ".join(_placement(workload, plan, placed)),
+        placement=" ".join((*_placement(workload, plan, placed), *_islands(groups))),
         scheduling=" ".join(_scheduling(workload, plan)),
         communication=_communication(plan, moved, known),
         synchronisation=" ".join(_synchronisation(workload, plan)),
@@ -52,6 +60,12 @@ def _placement(workload: Workload, plan: Plan, placed: Placement) -> Iterator[st
     if placed.idle:
         named = ", ".join(map(str, placed.idle))
         yield f"{_gpus(len(placed.idle))} stay{'s' if len(placed.idle) == 1 else ''} idle: {named}."
+
+
+def _islands(groups: tuple[tuple[int, ...], ...]) -> Iterator[str]:
+    if groups:
+        named = "; ".join(", ".join(map(str, group)) for group in groups)
+        yield f"By the pairs that were seen these GPUs belong together: {named}."
 
 
 def _gpus(count: int) -> str:

@@ -49,6 +49,12 @@ def degrees(gpus: int) -> list[int]:
     return [d for d in range(2, gpus + 1) if gpus % d == 0 or d & (d - 1) == 0]
 
 
+def _third(gpus: int, one: int, other: int) -> list[int]:
+    """Degrees beside two others. Three ways at once are worth it only for most of the GPUs."""
+    found = degrees(gpus // (one * other))
+    return [d for d in found if min(one, other) == 1 or 2 * one * other * d > gpus]
+
+
 # --- serving
 
 
@@ -60,7 +66,8 @@ def _engines(workload: Workload, gpus: int) -> Iterator[Plan]:
     """Tensor groups, stages and replicas of one machine, and engines that share experts."""
     for tp in (1, *degrees(gpus)):
         for pp in (1, *degrees(gpus // tp)):
-            yield from (Plan(tp=tp, pp=pp, replicas=r) for r in (1, *degrees(gpus // (tp * pp))))
+            yield Plan(tp=tp, pp=pp)
+            yield from (Plan(tp=tp, pp=pp, replicas=r) for r in _third(gpus, tp, pp))
         if workload.model.experts:
             yield from _expert_engines(tp, gpus)
 
@@ -124,7 +131,7 @@ def _jobs(workload: Workload, gpus: int) -> Iterator[Plan]:
         yield Plan(tp=tp)
         for pp in degrees(gpus // tp):
             yield Plan(tp=tp, pp=pp)
-            yield from (Plan(tp=tp, pp=pp, dp=dp, shard=dp) for dp in degrees(gpus // (tp * pp)))
+            yield from (Plan(tp=tp, pp=pp, dp=dp, shard=dp) for dp in _third(gpus, tp, pp))
         yield from (Plan(tp=tp, dp=dp, shard=dp) for dp in degrees(gpus // tp))
         yield from _long_jobs(workload, tp, gpus, 1)
     for dp in degrees(gpus):

@@ -17,6 +17,11 @@ QUESTIONS = {
     "local_storage_bytes": "How large is the local disk?",
     "persistent_storage": "Which storage outlives the rental?",
     "pcie_generation": "Which PCIe generation and width does each GPU's slot have?",
+    "power_limit_watts": "Which power limit do the GPUs run at (`nvidia-smi -q -d POWER`)?",
+    "virtual": "Is it bare metal or a virtual machine?",
+    "shm_bytes": "How large is /dev/shm, and may a container enlarge it?",
+    "open_ports": "How many ports can be reached from outside?",
+    "download_bytes_per_s": "How fast does the machine download, and what does traffic cost?",
     "driver_version": "Which GPU driver is installed?",
     "cuda_version": "Which CUDA version does the driver support?",
     "nccl_version": "Which NCCL version is installed?",
@@ -60,8 +65,9 @@ NVIDIA = (
     "nvidia-smi topo -p2p r",
     "nvidia-smi nvlink --status",
     "nvidia-smi -q",
+    "df -h /dev/shm",
 )
-AMD = ("rocm-smi --showtopo", "amd-smi topology")
+AMD = ("rocm-smi --showtopo", "amd-smi topology", "df -h /dev/shm")
 
 
 def commands_for(machine: Machine) -> tuple[str, ...]:

@@ -129,10 +129,15 @@ def strong_curve(
 
 
 def weak_curve(
-    workload: Workload, machine: Machine, gpu_counts: Sequence[int], nodes: Iterable[int] = (1,)
+    workload: Workload,
+    machine: Machine,
+    gpu_counts: Sequence[int],
+    nodes: Iterable[int] = (1,),
+    base: int | None = None,
 ) -> list[Point]:
-    """As `strong_curve`, with the batch or the users grown in step with the GPUs."""
-    base = min(gpu_counts, default=1)
+    """As `strong_curve`, with the batch or the users grown in step with the GPUs: those of the
+    workload are for `base` GPUs, by default the smallest count."""
+    base = base or min(gpu_counts, default=1)
     return [
         point
         for number in nodes

@@ -167,19 +167,10 @@ def software_items(workload: Workload, machine: Machine) -> Iterator[HostItem]:
     yield format_item(cards, stack, formats_of(workload), grade)
 
 
-def software_failure(workload: Workload, machine: Machine) -> str:
-    """The name of the first of these items that fails; empty where none does.
-
-    It depends on the cards, the three versions and the grades alone, which many machines share.
-    """
-    found = software_items(workload, machine)
-    return next((item.name for item in found if item.word is HostWord.FAIL), "")
-
-
 DRIVER = Asked(
     "driver, CUDA, NCCL",
     ("driver_version", "cuda_version", "nccl_version"),
-    "Ask for `nvidia-smi` and for the NCCL version of the image.",
+    "Ask for `nvidia-smi` (`rocm-smi` on AMD) and for the NCCL version of the image.",
 )
 
 
@@ -236,7 +227,8 @@ def _driver_needs(
         yield need, "the card"
 
 
-CARD = Asked("GPU against the engine", ("gpu_model",), "Ask for `nvidia-smi -L`.")
+ASK_CARD = "Ask for `nvidia-smi -L`, or `rocm-smi` on AMD."
+CARD = Asked("GPU against the engine", ("gpu_model",), ASK_CARD)
 
 
 @lru_cache(maxsize=4096)
@@ -263,7 +255,7 @@ def card_item(cards: Capabilities, stack: Stack, grade: Grade) -> HostItem:
     return CARD.fails(words, grade, remedy)
 
 
-FORMAT = Asked("number formats", ("gpu_model",), "Ask for `nvidia-smi -L`.")
+FORMAT = Asked("number formats", ("gpu_model",), ASK_CARD)
 
 
 @lru_cache(maxsize=4096)

@@ -172,8 +172,9 @@ def _hops(model: EngineModel, setting: Setting, size: float) -> float:
         (crossing, Group(2, 2, None, links.fabric)),
     ):
         if hops > 0:
+            name = "network between machines" if group.nodes > 1 else "link"
             hop = seconds(Operation.SEND, group, size / layout.tensor)
-            spent += hops * setting.take("network between machines" if crossing else "link", hop)
+            spent += hops * setting.take(name, hop)
     return spent
 
 

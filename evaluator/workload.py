@@ -29,6 +29,7 @@ COMPONENTS = (
     "kv_cache",
     "activations",
     "engine_overhead",
+    "communicators",
     "cuda_graphs",
     "cache_reserve",
     "tower_profile",
@@ -50,7 +51,7 @@ MODULE_FORMATS: Mapping[str, str] = {
     "mxfp4": "mxfp4",
     "awq": "awq-int4",
     "gptq": "gptq-int4",
-    "gptq of 8 bits": "int8",
+    "gptq of 8 bits": "gptq-int8",
     "int8": "int8",
     "int4": "int4",
     "nvfp4": "nvfp4",
@@ -104,7 +105,7 @@ def _model(keys: Fields, defaults: Defaults) -> tuple[ModelShape, list[Finding]]
         raise keys.refuse("model", 'a Hugging Face config.json, or {"preset": "llama-3.1-8b"}')
     slug = table.text("preset")
     if slug is None:
-        shape, findings = read_model(table.document, "model")
+        shape, findings = read_model(table.document, "model", whole=True)
         if not shape.architecture and shape.computable:
             defaults.take("model.architectures", "plain decoder", UNNAMED)
         return shape, findings
@@ -115,7 +116,8 @@ def _model(keys: Fields, defaults: Defaults) -> tuple[ModelShape, list[Finding]]
 def _weights_format(keys: Fields, model: ModelShape, defaults: Defaults, *, trained: bool) -> str:
     """The stated format, else the checkpoint's own; weights that are trained have 16 bits."""
     stated = keys.choice("weights_format", weight_format_names())
-    named = MODULE_FORMATS.get(model.checkpoint_format, "")
+    mixed = model.checkpoint_format.startswith("mixed:")
+    named = model.checkpoint_format if mixed else MODULE_FORMATS.get(model.checkpoint_format, "")
     if stated is not None:
         return with_group(stated, model.checkpoint_group) if stated == named else stated
     if trained:

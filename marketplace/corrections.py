@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from typing import Any, get_args, get_type_hints
@@ -17,6 +18,7 @@ from typing import Any, get_args, get_type_hints
 from evaluator.facts import Grade
 from evaluator.machine import Machine
 from marketplace import machines
+from marketplace.locks import PRICE, day_of, is_price
 
 PARTS = ("value", "grade", "source", "as_of", "why", "until")
 LONGEST_WHY = 300
@@ -37,7 +39,7 @@ def correctable() -> Mapping[str, type]:
     """Attribute to the type of its value."""
     hints = get_type_hints(Machine)
     named = (*machines.COLUMNS, *machines.OTHERS)
-    return {**FROM_LISTING, **{name: get_args(hints[name])[0] for name in named}}
+    return {PRICE: Decimal, **FROM_LISTING, **{name: get_args(hints[name])[0] for name in named}}
 
 
 def read_corrections(document: Any, *, who: str, now: datetime) -> dict[str, dict[str, Any]]:
@@ -69,7 +71,7 @@ def _mistakes(name: str, given: Any) -> Iterator[str]:
         yield f"{name}: read the grade {parts['grade']!r}, expected declared."
     if not _is_why(parts.get("why", "")):
         yield f"{name}: why: read {parts['why']!r:.80}, expected a text."
-    if parts.get("until") and not machines.day_of(parts["until"]):
+    if parts.get("until") and not day_of(parts["until"]):
         yield f"{name}: until: read {parts['until']!r:.80}, expected a day such as 2027-01-31."
 
 
@@ -84,6 +86,8 @@ def _is_why(given: Any) -> bool:
 def _is_value(value: Any, kind: type) -> bool:
     if value is None:
         return True
+    if kind is Decimal:
+        return is_price(value)
     if issubclass(kind, StrEnum):
         return value in [word.value for word in kind]
     if kind is str:
@@ -96,6 +100,8 @@ def _is_value(value: Any, kind: type) -> bool:
 def _expected(kind: type) -> str:
     if issubclass(kind, StrEnum):
         return "null or one of " + ", ".join(word.value for word in kind)
+    if kind is Decimal:
+        return 'null or what an hour of the rental costs, such as "18.50 USD"'
     names = {int: "a whole number above 0", str: "a text", bool: "true or false"}
     return "null or " + names[kind]
 

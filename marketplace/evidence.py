@@ -234,8 +234,11 @@ def seen_elsewhere(listing: Listing) -> tuple[Finding, ...]:
 
 
 def _links_seen(listing: Listing) -> dict[int, str]:
-    """The link of each machine whose accepted evidence shows one: the newest, and who ran it."""
+    """The link of each machine whose accepted evidence shows one: the newest, and who ran it. What
+    has expired measures nothing any more.
+    """
     facts = Fact.objects.filter(
+        Q(expires_at=None) | Q(expires_at__gt=timezone.now()),
         listing=listing,
         name="link",
         grade__gte=Grade.MEASURED,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -14,20 +14,19 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from django.utils import timezone
-from django_filters import CharFilter, ChoiceFilter, FilterSet, NumberFilter
 
 from evaluator.facts import Grade
 from evaluator.fields import InvalidWorkload
 from evaluator.jobs import Needs, Workload
 from evaluator.machine import Availability, LinkClass
 from evaluator.workload import parse_workload, workload_presets
-from marketplace.models import Listing, Provider, RentedMachine
+from marketplace.expressions import Check, Node
+from marketplace.models import Provider, RentedMachine
 from marketplace.models.choices import choices
 from marketplace.models.evidence import Change
+from marketplace.shelf import RANKED_CURRENCY, shelf
 
-RANKED_CURRENCY = "USD"
-"""Amounts are compared within one currency only; nothing is ever converted."""
-
+ANY = ("", "any")
 PASTE_LIMIT = 200_000
 FILE_LIMIT = 1_000_000
 ROWS, MOST_ROWS = 20, 100
@@ -36,59 +35,71 @@ MOST_TOKENS = 10**15
 
 def gpu_models() -> list[tuple[str, str]]:
     """Models that the catalogs offer now."""
-    found = Listing.objects.filter(gone_at=None, gpu_model__isnull=False).order_by("gpu_model")
-    return [(name, name) for name in found.values_list("gpu_model", flat=True).distinct() if name]
+    return [(name, name) for name in shelf().offered("gpu")]
 
 
-def _providers() -> list[tuple[str, str]]:
-    return list(Provider.objects.values_list("slug", "name"))
-
-
-class ListingFilter(FilterSet):  # type: ignore[misc]
+class ListingDemands(forms.Form):
     """Filters of the listings table, each named in the address."""
 
-    gpu = ChoiceFilter(
-        field_name="gpu_model", label="GPU model", choices=gpu_models, empty_label="any"
+    gpu = forms.ChoiceField(label="GPU model", required=False)
+    count = forms.IntegerField(label="GPUs", min_value=1, max_value=100_000, required=False)
+    provider = forms.ChoiceField(label="Provider", required=False)
+    region = forms.CharField(label="Region holds", max_length=120, required=False)
+    availability = forms.ChoiceField(
+        label="Availability", choices=[ANY, *choices(Availability)], required=False
     )
-    count = NumberFilter(
-        field_name="gpu_count", label="GPUs", min_value=1, max_value=100_000, decimal_places=0
+    link = forms.ChoiceField(
+        label="Link", choices=[ANY, ("null", "unknown"), *choices(LinkClass)], required=False
     )
-    provider = ChoiceFilter(
-        field_name="provider__slug", label="Provider", choices=_providers, empty_label="any"
+    max_price = forms.DecimalField(
+        label=f"Max {RANKED_CURRENCY}/hour", min_value=0, max_digits=12, required=False
     )
-    region = CharFilter(lookup_expr="icontains", label="Region holds", max_length=120)
-    availability = ChoiceFilter(
-        label="Availability", choices=choices(Availability), empty_label="any"
+    gone = forms.ChoiceField(
+        label="Gone listings", choices=[("", "hidden"), ("shown", "shown")], required=False
     )
-    link = ChoiceFilter(
-        label="Link", choices=choices(LinkClass), null_label="unknown", empty_label="any"
+    source = forms.CharField(max_length=80, required=False, widget=forms.HiddenInput)
+    configuration = forms.CharField(
+        label="Same hardware", max_length=32, required=False, widget=forms.HiddenInput
     )
-    max_price = NumberFilter(
-        method="at_most", label=f"Max {RANKED_CURRENCY}/hour", min_value=0, max_digits=12
-    )
-    gone = ChoiceFilter(
-        method="with_gone",
-        label="Gone listings",
-        choices=[("shown", "shown")],
-        empty_label="hidden",
-    )
-    source = CharFilter(field_name="source__key", max_length=80, widget=forms.HiddenInput)
-    configuration = CharFilter(label="Same hardware", max_length=32, widget=forms.HiddenInput)
 
-    class Meta:
-        model = Listing
-        fields: list[str] = []
+    def __init__(self, data: Mapping[str, Any] | None, models: Iterable[str]) -> None:
+        super().__init__(data)
+        providers = Provider.objects.values_list("slug", "name")
+        named = ((name, name) for name in models)
+        self.fields["gpu"].choices = [ANY, *named]  # type: ignore[attr-defined]
+        self.fields["provider"].choices = [ANY, *providers]  # type: ignore[attr-defined]
+        self.full_clean()
 
-    def at_most(self, rows: QuerySet[Listing], name: str, value: object) -> QuerySet[Listing]:
-        return rows.filter(machine_hour_currency=RANKED_CURRENCY, machine_hour_amount__lte=value)
+    @property
+    def filters(self) -> dict[str, Node]:
+        """By column of the shelf, what each filter asks of it."""
+        asked = {
+            name: value for name, value in self.cleaned_data.items() if value not in (None, "")
+        }
+        return {
+            COLUMN_OF[name]: _check(name, value) for name, value in asked.items() if name != "gone"
+        }
 
-    def with_gone(self, rows: QuerySet[Listing], name: str, value: object) -> QuerySet[Listing]:
-        return rows
 
-    def rows(self) -> QuerySet[Listing]:
-        """Listings that pass; none while a filter cannot be read, since it would be dropped."""
-        found: QuerySet[Listing] = self.qs if self.form.is_valid() else self.queryset.none()
-        return found if self.form.cleaned_data.get("gone") else found.filter(gone_at=None)
+COLUMN_OF = {
+    "gpu": "gpu",
+    "count": "gpus",
+    "provider": "provider",
+    "region": "region",
+    "availability": "availability",
+    "link": "link",
+    "max_price": "price",
+    "source": "source",
+    "configuration": "configuration",
+}
+OPS = {"count": "eq", "max_price": "lte", "region": "has"}
+
+
+def _check(name: str, value: Any) -> Check:
+    if (name, value) == ("link", "null"):
+        return Check("unknown")
+    plain = value.casefold() if isinstance(value, str) else value
+    return Check(OPS.get(name, "is"), plain)
 
 
 class Demands(forms.Form):

@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from evaluator.findings import recall
 from evaluator.machine import Availability
 from evaluator.offers import Offering
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
+from marketplace.locks import with_lock
 from marketplace.models import Fact, Listing, Price
+from marketplace.shelf import Shelf
 
 
 def current() -> QuerySet[Listing]:
@@ -44,23 +46,15 @@ def offerings(listings: QuerySet[Listing]) -> list[Offering]:
     return [_offering(dict(zip(OFFERING_COLUMNS, row, strict=True)), quotes) for row in rows]
 
 
-def same_hardware(rows: Iterable[Listing]) -> dict[int, int]:
+def same_hardware(rows: Iterable[Listing], held: Shelf) -> dict[int, int]:
     """How many current listings, its own included, describe the hardware of each: by key.
 
     Resellers list one machine under many names. They are told, never merged: price, place and
     terms differ. A row that leaves the host open is not said to be like another.
     """
     known = {row.pk: row.configuration for row in rows if _is_described(row)}
-    counts = times_offered(known.values())
-    return {key: counts.get(configuration, 0) for key, configuration in known.items()}
-
-
-def times_offered(configurations: Iterable[str]) -> dict[str, int]:
-    """Current listings of each configuration whose GPU and host are described. One query."""
-    wanted = set(configurations) - {""}
-    rows = Listing.objects.filter(gone_at=None, configuration__in=wanted)
-    described = rows.exclude(Q(vcpus=None) | Q(ram_bytes=None) | Q(gpu_model=None))
-    return dict(described.order_by().values_list("configuration").annotate(times=Count("pk")))
+    counts = held.times_offered(known.values())
+    return {key: counts[configuration] for key, configuration in known.items()}
 
 
 def _is_described(row: Listing) -> bool:
@@ -80,6 +74,7 @@ OFFERING_COLUMNS = (
     "quantity",
     "last_seen",
     "findings",
+    "corrections",
 )
 QUOTE_COLUMNS = ("listing_id", "amount", "currency", "unit", "basis", "purchase", "term", "words")
 
@@ -93,7 +88,7 @@ def _offering(row: Mapping[str, Any], quotes: Mapping[int, tuple[Quote, ...]]) -
         region=row["region"],
         zone=row["zone"],
         url=row["url"],
-        quotes=quotes.get(row["pk"], ()),
+        quotes=with_lock(quotes.get(row["pk"], ()), row["corrections"]),
         availability=Availability(row["availability"]),
         quantity=row["quantity"],
         seen_at=row["last_seen"],

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import QuerySet
 from django.utils import timezone
-from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.dateparse import parse_datetime
 
 from evaluator.connections import Topology, from_plain, merge
 from evaluator.facts import UNKNOWN, Fact, Grade, RanBy, declared, strongest
@@ -19,6 +19,7 @@ from evaluator.gpus import SIZE_TOLERANCE, GpuSpec, candidates, known_sizes_gb
 from evaluator.machine import Conflict, LinkClass, Machine, worst_usable_bytes
 from evaluator.units import GB, GIB
 from marketplace import models
+from marketplace.locks import lock_in
 from marketplace.models import Listing, RentedMachine
 from marketplace.models.evidence import COUNTING, EvidenceState
 
@@ -71,6 +72,7 @@ def machine_of(
     vram = held.declared("vram_bytes_per_gpu")
     specs = _specs(plain["gpu_model"], plain["form_factor"], held.labels_gb(vram))
     usable = held.judged("usable_bytes_per_gpu", _usable(held, vram, specs))
+    specs = _of_size(specs, usable)
     count = held.judged("gpu_count", _per_machine(held.declared("gpu_count"), listing.nodes))
     return Machine(
         specs=specs,
@@ -124,23 +126,8 @@ def is_own(rented: RentedMachine) -> bool:
 
 
 def lock_of(listing: Listing, column: str) -> Mapping[str, Any] | None:
-    """A curator's word on a column while it holds: until the end of its last day, where it has one.
-
-    What it says is {"value", "source", ...}; see marketplace.corrections.
-    """
-    lock: Mapping[str, Any] | None = listing.corrections.get(column) or None
-    if lock is None:
-        return None
-    last = day_of(lock.get("until"))
-    return None if last and timezone.now().date() > last else lock
-
-
-def day_of(text: Any) -> date | None:
-    """A day such as 2027-01-31; None for anything else."""
-    try:
-        return parse_date(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
+    """A curator's word on a column of a listing while it holds; see marketplace.corrections."""
+    return lock_in(listing.corrections, column)
 
 
 class _Held:
@@ -248,8 +235,10 @@ def _disagree(attribute: str, best: Any, other: Any) -> bool:
     """Whether two values cannot both hold. Sizes vary a little with driver and reserve."""
     if best == other or (best, other) in REFINES:
         return False
+    if attribute == "form_factor":  # SXM4 says more than SXM, and nothing else
+        return not best.startswith(other) and not other.startswith(best)
     if "bytes" in attribute:
-        return bool(abs(best - other) > SIZE_TOLERANCE * other)
+        return not _close(best, other)
     return True
 
 
@@ -258,7 +247,7 @@ def _is_ambiguous(listing: Listing) -> bool:
 
 
 def _said(fact: Fact[Any]) -> str:
-    return f"{fact.grade.word} {fact.value}"
+    return f"{fact.grade.word} {str(fact.value).replace('_', ' ')}"
 
 
 def _source(listing: Listing) -> str:
@@ -321,6 +310,22 @@ def _specs(
         for spec in candidates(model.value, label_gb=label, form_factor=form_factor.value)
     }
     return tuple(found.values())
+
+
+def _of_size(specs: tuple[GpuSpec, ...], usable: Fact[int]) -> tuple[GpuSpec, ...]:
+    """The cards that have the memory which a driver reported; all where none has, or none did."""
+    if not usable.at_least(Grade.MEASURED) or usable.value is None:
+        return specs
+    seen = usable.value
+    found = (
+        one for one in specs if one.usable_bytes and _close(one.usable_bytes // one.devices, seen)
+    )
+    return tuple(found) or specs
+
+
+def _close(one: int, other: int) -> bool:
+    """Sizes vary a little with driver and reserve."""
+    return abs(one - other) <= SIZE_TOLERANCE * other
 
 
 def _usable(held: _Held, stated: Fact[int], cards: tuple[GpuSpec, ...]) -> Fact[int]:

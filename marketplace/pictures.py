@@ -189,29 +189,46 @@ def _gib(byte_count: float) -> str:
     return f"{byte_count / GIB:,.1f} GiB"
 
 
-SCATTER_SIDE, SCATTER_WIDTH = 320.0, 700.0
+SCATTER_SIDE = 300.0
+SCATTER_LEFT, SCATTER_TOP, SCATTER_BELOW, SCATTER_RIGHT = 52.0, 26.0, 42.0, 24.0
+"""Room for words around the square: figures on the left and below, the name of each axis."""
 QUARTER_OFF = 1.25
+MOST_FIGURES = 6
+"""On each axis: more of them would touch each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decade:
+    """A power of ten on both axes: `at` from the left edge and from the bottom of the square."""
+
+    at: float
+    words: str
+
+    @property
+    def from_top(self) -> float:
+        return SCATTER_SIDE - self.at
 
 
 @dataclass(frozen=True, slots=True)
 class ScatterPicture:
     """Predicted over measured on logarithmic axes of one length. Points are (x, y), lines
-    (x1, y1, x2, y2); y grows downwards."""
+    (x1, y1, x2, y2), inside a square; y grows downwards."""
 
     points: tuple[tuple[float, float], ...]
     bands: tuple[tuple[float, float, float, float], ...]
-    ticks: tuple[Mark, ...]
+    decades: tuple[Decade, ...]
     description: str
-    width: float = SCATTER_WIDTH
-    base: float = SCATTER_SIDE
+    side: float = SCATTER_SIDE
+    left: float = SCATTER_LEFT
+    top: float = SCATTER_TOP
+
+    @property
+    def width(self) -> float:
+        return self.left + self.side + SCATTER_RIGHT
 
     @property
     def height(self) -> float:
-        return self.base + BOTTOM
-
-    @property
-    def caption_y(self) -> float:
-        return self.height - 8
+        return self.top + self.side + SCATTER_BELOW
 
 
 def scatter_picture(pairs: Sequence[tuple[float, float]]) -> ScatterPicture | None:
@@ -222,15 +239,22 @@ def scatter_picture(pairs: Sequence[tuple[float, float]]) -> ScatterPicture | No
     first = floor(log10(min(min(pair) for pair in shown) / GIB))
     last = max(first + 1, ceil(log10(max(max(pair) for pair in shown) / GIB)))
     unit = SCATTER_SIDE / (last - first)
-    ticks = (Mark((power - first) * unit, _power(power)) for power in range(first, last + 1))
     return ScatterPicture(
         points=tuple(
             ((log10(measured / GIB) - first) * unit, (last - log10(guess / GIB)) * unit)
             for measured, guess in shown
         ),
         bands=_bands(log10(QUARTER_OFF) * unit),
-        ticks=tuple(ticks),
+        decades=_decades(first, last, unit),
         description=_near(shown),
+    )
+
+
+def _decades(first: int, last: int, unit: float) -> tuple[Decade, ...]:
+    step = ceil((last - first + 1) / MOST_FIGURES)
+    return tuple(
+        Decade((power - first) * unit, "" if (power - last) % step else _power(power))
+        for power in range(first, last + 1)
     )
 
 

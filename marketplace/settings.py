@@ -65,7 +65,6 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_celery_beat",
-    "django_filters",
     "django_htmx",
     "import_export",
     "simple_history",

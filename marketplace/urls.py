@@ -7,9 +7,11 @@ from django.urls import path, re_path
 from marketplace.views import (
     accuracy,
     compare,
+    evaluating,
     evidence,
     evidence_index,
     health,
+    learn,
     listing,
     listings,
     metrics,
@@ -30,6 +32,9 @@ urlpatterns = [
     path("shared/<str:token>/", saved.shared, name="shared"),
     path("workloads/", shortlist.pasted, name="workloads"),
     path("workloads/memory/", workload.workload, name="workload"),
+    path("evaluations/", evaluating.ask, name="ask_evaluation"),
+    path("evaluations/<int:evaluation_id>/", evaluating.evaluation, name="evaluation"),
+    path("evaluations/<int:evaluation_id>/cancel/", evaluating.cancel, name="cancel_evaluation"),
     re_path(r"^plans/?$", plans.plans, name="plans"),
     path("listings/", listings.listings, name="listings"),
     path("listings/<int:listing_id>/", listing.listing, name="listing"),
@@ -49,5 +54,9 @@ urlpatterns = [
     path("metrics", metrics.metrics, name="metrics"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    re_path(r"^learn/?$", learn.learn, name="learn"),
+    re_path(r"^glossary/?$", learn.glossary, name="glossary"),
     path("admin/", admin.site.urls),
 ]
+
+handler400 = "marketplace.views.errors.bad_request"

@@ -9,6 +9,7 @@ import csv
 import io
 import os
 import resource
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -107,6 +108,8 @@ def alone(work: Callable[[], object]) -> Cost:
                 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
             )
             os.write(sink, f"{seconds} {peak * 1024}".encode())
+        except Exception:
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(sink)
@@ -205,7 +208,7 @@ def _synced(source: Source, file: Path) -> Cost:
 
 def _tell(name: str, cost: Cost, rows: int, floor: float) -> None:
     print(
-        f"{name:<44} {cost.seconds * 1000:>10.1f} ms {cost.seconds / floor:>8.2f} x parse and upsert"
+        f"{name:<44} {cost.seconds * 1000:>10.1f} ms {cost.seconds / floor:>8.2f} x parse, upsert"
         f" {rows / cost.seconds:>8.0f} rows/s {cost.peak_bytes / 1e6:>6.0f} MB at most"
     )
 

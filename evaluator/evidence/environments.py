@@ -9,14 +9,22 @@ from dataclasses import dataclass, field
 from evaluator.evidence.lines import Line, Paste
 from evaluator.evidence.readings import Format, Problem, Reading, Sign, Standing, Trouble
 
-MODELS = "GPU models and configuration:"
+MODELS = re.compile(r".{0,80}GPU models and configuration\s{0,40}:")
+"""vLLM pads its keys to one width; PyTorch does not."""
 ONE_GPU = re.compile(r"\s{0,8}GPU (\d{1,3}(?:,\d{1,3}){0,255}): ([^\n(]{2,80}?)\s*")
 DRIVER = re.compile(
-    r"\s{0,8}(?:Nvidia driver version|CUDA Driver Version|GPU driver version): (\d[\d.]{0,20})\s*"
+    r"\s{0,8}(?:Nvidia driver version|CUDA Driver Version|GPU driver version)\s{0,40}: "
+    r"(\d[\d.]{0,20})\s*"
 )
-CUDA = re.compile(r"\s{0,8}CUDA runtime version: (\d[\d.]{0,20})\s*")
+CUDA = re.compile(r"\s{0,8}CUDA runtime version\s{0,40}: (\d[\d.]{0,20})\s*")
 TOPOLOGY = re.compile(r"\s{0,8}(?:GPU|NVIDIA|AMD) Topology:(.{0,80})")
-MARKS = (MODELS, "CUDA used to build PyTorch", "PyTorch version:", "CUDA_HOME:", "CUDA available:")
+MARKS = (
+    "GPU models and configuration",
+    "CUDA used to build PyTorch",
+    "PyTorch version",
+    "CUDA_HOME:",
+    "CUDA available:",
+)
 NOTHING = "could not collect"
 
 
@@ -54,7 +62,7 @@ def _gather(paste: Paste) -> Environment:
 
 
 def _take(found: Environment, line: Line) -> None:
-    text = line.text.split(MODELS)[-1] if MODELS in line.text else line.text
+    text = MODELS.sub("", line.text, count=1)
     gpu, driver, cuda = ONE_GPU.fullmatch(text), DRIVER.match(text), CUDA.match(text)
     if gpu:
         for number in gpu[1].split(","):

@@ -14,6 +14,7 @@ from evaluator.evidence.nccl_log import read_nccl_log
 from evaluator.evidence.nccl_tests import read_nccl_tests
 from evaluator.evidence.nccl_xml import read_nccl_xml
 from evaluator.evidence.nvbandwidth import read_nvbandwidth
+from evaluator.evidence.nvidia_csv import read_csv
 from evaluator.evidence.nvidia_p2p import read_p2p
 from evaluator.evidence.nvidia_query import read_query
 from evaluator.evidence.nvidia_table import read_tables
@@ -43,6 +44,7 @@ READERS: tuple[Callable[[Paste], Iterator[Reading]], ...] = (
     read_p2p,
     read_gpu_lists,
     read_tables,
+    read_csv,
     read_query,
     read_rocm,
     read_amd,

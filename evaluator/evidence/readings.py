@@ -21,6 +21,7 @@ class Format(StrEnum):
     NVLINK_STATUS = "nvidia-smi-nvlink-status"
     SMI_TABLE = "nvidia-smi-table"
     SMI_QUERY = "nvidia-smi-q"
+    SMI_CSV = "nvidia-smi-query-gpu-csv"
     SMI_LIST = "nvidia-smi-L"
     ROCM_TOPOLOGY = "rocm-smi-showtopo"
     AMD_TABLE = "amd-smi-topology-table"
@@ -266,6 +267,7 @@ class Reading:
     mig_enabled: bool | None = None
     mig_instances: tuple[MigInstance, ...] = ()
     power_limit_w: tuple[float, ...] | None = None
+    virtual: bool | None = None
     ecc: tuple[bool | None, ...] | None = None
     fabric_state: str | None = None
 

@@ -9,6 +9,8 @@ from evaluator.collectives import traffic
 from evaluator.findings import Code, Finding, finding
 from evaluator.jobs import Workload
 from evaluator.launch.benchmark import benchmark_of
+from evaluator.launch.deepspeed import deepspeed
+from evaluator.launch.megatron import megatron
 from evaluator.launch.serving import Serving, sglang, vllm
 from evaluator.launch.sheet import (
     Benchmark,
@@ -19,7 +21,8 @@ from evaluator.launch.sheet import (
     Predicted,
 )
 from evaluator.launch.shell import safe_name
-from evaluator.launch.training import Training, deepspeed, megatron, torchtitan
+from evaluator.launch.torchtitan import torchtitan
+from evaluator.launch.training import Training
 from evaluator.link_verdicts import LinkVerdict
 from evaluator.machine import Machine
 from evaluator.memory import budget
@@ -54,7 +57,8 @@ def launch_of(
     """
     name = safe_name(model or workload.model.name)
     refusal = None if unknown_fabric else _fabric_unknown(plan, machine)
-    engines = tuple(_engines(workload, plan, name))
+    link = _link(workload, plan, machine)
+    engines = tuple(_engines(workload, plan, name, _order(plan, link.groups)))
     if refusal:
         engines = tuple(replace(one, commands=(), benchmark=()) for one in engines)
     binding = budget(workload, plan).binding
@@ -64,7 +68,7 @@ def launch_of(
         assumptions=tuple(_assumptions(workload, plan, named=bool(model))),
         memory=binding.bytes if binding else None,
         usable_bytes=machine.usable_bytes_per_gpu.value,
-        link=_link(workload, plan, machine),
+        link=link,
         benchmark=benchmark_of(workload, plan, machine),
         refusal=refusal,
     )
@@ -76,14 +80,22 @@ def _fabric_unknown(plan: Plan, machine: Machine) -> Finding | None:
     return finding(Code.FABRIC_UNKNOWN, plan=plan.label, nodes=plan.nodes)
 
 
-def _engines(workload: Workload, plan: Plan, model: str) -> Iterator[EngineLaunch]:
+def _order(plan: Plan, groups: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """GPUs of a machine in the order of the ranks, where groups that were seen hold them all."""
+    order = tuple(gpu for group in groups for gpu in group)
+    return order if len(order) == plan.gpus // plan.nodes else ()
+
+
+def _engines(
+    workload: Workload, plan: Plan, model: str, order: tuple[int, ...]
+) -> Iterator[EngineLaunch]:
     """The workload's own engine first."""
     if workload.serving:
-        serving = Serving(workload, workload.serving, plan, model)
+        serving = Serving(workload, workload.serving, plan, model, order)
         makers = (sglang, vllm) if workload.serving.engine == "sglang" else (vllm, sglang)
         yield from (make(serving) for make in makers)
     elif workload.training:
-        training = Training(workload, workload.training, plan, model)
+        training = Training(workload, workload.training, plan, model, order)
         yield from (make(training) for make in (torchtitan, megatron, deepspeed))
 
 
@@ -103,6 +115,9 @@ def _assumptions(workload: Workload, plan: Plan, *, named: bool) -> Iterator[str
     if workload.serving:
         yield from _serving_assumptions(workload, plan)
     else:
+        if plan.joins_machines:
+            slots = f"slots={plan.gpus // plan.nodes}"
+            yield f"DeepSpeed's hostfile has a line for each machine: its address and {slots}."
         yield "CONFIG is torchtitan's own file for this model: its flavour, tokenizer and data."
         yield "DATASET is the dataset; Megatron-LM runs on mock data until --data-path replaces it."
         yield "Rates of 1e-4 and the like are placeholders: they change no time and no memory."

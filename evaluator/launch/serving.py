@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from evaluator.jobs import ServingJob, Workload
 from evaluator.launch.sheet import Command, EngineLaunch
-from evaluator.launch.shell import HEAD, Raw, Value, command
+from evaluator.launch.shell import HEAD, Raw, Value, command, pinned
 from evaluator.plans import Plan
 
 VLLM_VERSION, VLLM_SOURCE = "0.12 or newer", "docs.vllm.ai: serve, data and expert parallel"
@@ -24,12 +24,14 @@ PROMPTS_PER_USER = 10
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What a serving command needs to know."""
+    """What a serving command needs to know. `order` are a machine's GPUs in the order of the ranks,
+    empty where nothing is known of their pairs."""
 
     workload: Workload
     job: ServingJob
     plan: Plan
     model: str
+    order: tuple[int, ...] = ()
 
     @property
     def quantization(self) -> str | None:
@@ -125,7 +127,7 @@ def _vllm(serving: Serving, more: dict[str, Value]) -> str:
         "--max-lora-rank": job.lora.rank if job.lora else None,
         "--max-loras": job.adapters if job.lora else None,
     }
-    return command("vllm", "serve", serving.model, options={**options, **more})
+    return _on_gpus(serving, command("vllm", "serve", serving.model, options={**options, **more}))
 
 
 def _vllm_benchmark(serving: Serving) -> str:
@@ -208,7 +210,8 @@ def _sglang(serving: Serving, more: dict[str, Value]) -> str:
         "--max-lora-rank": job.lora.rank if job.lora else None,
         "--max-loras-per-batch": job.adapters if job.lora else None,
     }
-    return command("python", "-m", "sglang.launch_server", options={**options, **more})
+    text = command("python", "-m", "sglang.launch_server", options={**options, **more})
+    return _on_gpus(serving, text)
 
 
 def _sglang_benchmark(serving: Serving) -> str:
@@ -241,8 +244,14 @@ def _everywhere(plan: Plan) -> str:
     return f"on each of {plan.nodes} machines" if plan.nodes > 1 else "on the machine"
 
 
+def _on_gpus(serving: Serving, text: str) -> str:
+    """Separate replicas are pinned one by one."""
+    return text if serving.apart else pinned(serving.order, text)
+
+
 def _pinned(serving: Serving, index: int, text: str) -> str:
     """A replica on GPUs of its own."""
-    each = serving.plan.tp * serving.plan.pp * serving.plan.dp
-    gpus = ",".join(str(gpu) for gpu in range(index * each, (index + 1) * each))
+    each = serving.plan.gpus // serving.plan.replicas
+    places = range(index * each, (index + 1) * each)
+    gpus = ",".join(str(serving.order[at] if serving.order else at) for at in places)
     return f"CUDA_VISIBLE_DEVICES={gpus} {text}"

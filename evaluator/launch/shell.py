@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 
 class Raw(str):
@@ -52,6 +52,13 @@ def _text(value: Value) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return value if isinstance(value, str) else str(value)
+
+
+def pinned(gpus: Sequence[int], text: str) -> str:
+    """The command on these GPUs in this order; as it is where the order says nothing."""
+    if not gpus or list(gpus) == list(range(len(gpus))):
+        return text
+    return f"CUDA_VISIBLE_DEVICES={','.join(map(str, gpus))} {text}"
 
 
 def file_with(name: str, lines: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,65 +33,127 @@ SYSTEMS = {
 }
 """Its systems and our cards; it takes NVSwitch for granted on SXM, and so do we for its plans."""
 FORMATS = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "fp8_static": "fp8"}
-BATCHES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+BATCHES = tuple(round(2 ** (step / 2)) for step in range(25))
+"""Users of one engine, from 1 to 4096, half a doubling apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of its plans: degrees of an engine and its own output tokens/s per GPU."""
+    """One of its plans: the layout of an engine, its own output tokens/s per GPU, and ours.
 
-    tensor: int
-    stages: int
+    `our_rate` is 0 where we see no batch that meets both latency limits, or no room for the cache.
+    """
+
+    layout: Layout
     per_gpu: float
+    our_rate: float = 0.0
+
+    @property
+    def gpus(self) -> int:
+        return self.layout.engine_gpus
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Its rate of our picks over its rate of its own best, in one setting.
+
+    `first` is our fastest per GPU within the limits, `narrowest` the one of fewest GPUs that is
+    nearly as fast, `holding` the one of fewest GPUs that merely holds the weights.
+    """
+
+    first: float
+    narrowest: float
+    holding: float
 
 
 def compare(path: Path) -> Iterator[str]:
-    """One line for each setting and one for all; nothing where the file does not stand beside."""
+    """A line for each way to pick; nothing where the file does not stand beside the cases."""
     file = next((root / FILE for root in path.resolve().parents if (root / FILE).is_file()), None)
     if file is None:
         return
-    shares = []
-    for line in file.read_text("utf-8").splitlines():
-        share = _share_of_best(json.loads(line)) if line.strip() else None
-        if share is not None:
-            shares.append(share)
-    near = sum(share >= NEAR for share in shares)
-    yield (
-        f"another planner (AIConfigurator, as a comparison): our first of its plans is within "
-        f"10 % of its best by its own numbers in {near} of {len(shares)} settings"
-    )
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
+    found = [shares for row in rows if (shares := shares_of(row))]
+    if not found:
+        return
+    for words, picked in (
+        ("our first of its plans", [one.first for one in found]),
+        ("the narrowest that meets the targets with room", [one.narrowest for one in found]),
+        ("the narrowest that merely holds the weights", [one.holding for one in found]),
+    ):
+        near = sum(share >= NEAR for share in picked)
+        yield (
+            f"another planner (AIConfigurator, as a comparison): {words} is within 10 % of "
+            f"its best by its own numbers in {near} of {len(found)} settings, "
+            f"at worst {min(picked):.0%}"
+        )
 
 
-def _share_of_best(row: Mapping[str, Any]) -> float | None:
-    """Its rate of our pick over its rate of its own. None where we cannot time the setting."""
+def shares_of(row: Mapping[str, Any]) -> Shares | None:
+    """None where we cannot time the setting, or it leaves no choice."""
     plans = (row.get("plans") or {}).get("agg") or []
-    choices = list(_choices(plans))
     workload, rental = _workload(row), _rental(str(row.get("system")))
-    if len(choices) < 2 or workload is None or rental is None:
+    if workload is None or rental is None:
         return None
     limits = (float(row["ttft"]) / 1000, float(row["tpot"]) / 1000)
-    picked = max(choices, key=lambda choice: _our_rate(choice, workload, rental, limits))
-    return picked.per_gpu / max(float(plan["tokens/s/gpu"]) for plan in plans)
+    choices = [
+        replace(choice, our_rate=_our_rate(choice, workload, rental, limits))
+        for choice in _choices(plans)
+    ]
+    if len(choices) < 2:
+        return None
+    best = max(float(plan["tokens/s/gpu"]) for plan in plans)
+    picks = (_first(choices), _narrowest(choices), _holding(choices, workload, rental))
+    return Shares(*(pick.per_gpu / best for pick in picks))
+
+
+def _first(choices: Sequence[Choice]) -> Choice:
+    return max(choices, key=lambda choice: choice.our_rate)
+
+
+def _narrowest(choices: Sequence[Choice]) -> Choice:
+    """Fewest GPUs of those that reach nine tenths of our best rate per GPU within the limits."""
+    enough = NEAR * _first(choices).our_rate
+    useful = [choice for choice in choices if choice.our_rate >= enough]
+    return min(useful, key=lambda choice: (choice.gpus, -choice.our_rate))
+
+
+def _holding(choices: Sequence[Choice], workload: Workload, rental: Rental) -> Choice:
+    """Fewest GPUs on which an engine starts at all."""
+    one = _at(workload, 1)
+    able = [choice for choice in choices if serving_times(one, choice.layout, rental)]
+    return min(able or choices, key=lambda choice: choice.gpus)
 
 
 def _choices(plans: Sequence[Mapping[str, Any]]) -> Iterator[Choice]:
+    """Its plans that we can tell apart: experts are shared by all ranks, or by none."""
     for plan in plans:
-        found = re.match(r"tp(\d+)pp(\d+)dp1etp\d+ep\d+", str(plan["parallel"]))
-        if found:
-            yield Choice(int(found[1]), int(found[2]), float(plan["tokens/s/gpu"]))
+        found = re.match(r"tp(\d+)pp(\d+)dp(\d+)etp(\d+)ep(\d+)", str(plan["parallel"]))
+        if found is None:
+            continue
+        tensor, stages, data, within, experts = map(int, found.groups())
+        if data > 1 and experts == 1:
+            continue
+        layout = Layout(
+            tensor=tensor,
+            stages=stages,
+            data=data,
+            experts=experts,
+            within=within if experts > 1 else None,
+        )
+        yield Choice(layout, float(plan["tokens/s/gpu"]))
 
 
 def _our_rate(
     choice: Choice, workload: Workload, rental: Rental, limits: tuple[float, float]
 ) -> float:
     """Tokens/s per GPU at the largest batch that meets both latency limits; 0 where none does."""
-    best, layout = 0.0, Layout(tensor=choice.tensor, stages=choice.stages)
+    best = 0.0
     for batch in BATCHES:
-        times = serving_times(_at(workload, batch), layout, rental)
+        times = serving_times(_at(workload, batch), choice.layout, rental)
         if times is None or times.slots.typical < batch:
             break
         if times.ttft.value.typical <= limits[0] and times.tpot.value.typical <= limits[1]:
-            best = max(best, times.rate.value.typical / layout.engine_gpus)
+            best = max(best, times.rate.value.typical / choice.gpus)
     return best
 
 

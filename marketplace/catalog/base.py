@@ -101,7 +101,8 @@ class Batch:
 
     `complete` says whether the pages were proved whole, so that an absent listing is really gone.
     `hold` is a reason to publish nothing of it until a person looked, `fingerprint` names the
-    structure that was read. `skipped` are digests of rows that stand here as they were read before.
+    structure that was read, `fields` its names one by one. `skipped` are digests of rows that
+    stand here as they were read before.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -111,6 +112,7 @@ class Batch:
     complete: bool = True
     hold: Finding | None = None
     fingerprint: str = ""
+    fields: tuple[tuple[str, ...], ...] = ()
     skipped: tuple[str, ...] = ()
 
 

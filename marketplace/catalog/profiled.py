@@ -16,6 +16,7 @@ from marketplace.catalog.cards import Card
 from marketplace.catalog.cells import read_card
 from marketplace.catalog.document import Document, Element
 from marketplace.catalog.identity import is_safe, sku_in, url_in
+from marketplace.catalog.layouts import Columns, fields_of
 from marketplace.catalog.lines import language_of, text_of
 from marketplace.catalog.profile import Profile
 from marketplace.catalog.reading.labels import Attribute, plain_label
@@ -164,6 +165,15 @@ def fingerprint_of(records: Sequence[Record]) -> str:
     common = sorted(trait for trait, times in traits.items() if times * 2 > len(records))
     words = json.dumps([sorted({one.origin.value for one in records}), common])
     return hashlib.sha256(words.encode()).hexdigest()[:16]
+
+
+def names_of(records: Sequence[Record]) -> tuple[Columns, ...]:
+    """The labels with a meaning that records carry: where one takes the place of another, values
+    may have moved."""
+    return fields_of(
+        {_trait(cell) for cell in record.cells if cell.label and cell.attribute}
+        for record in records
+    )
 
 
 _SIGNS = tuple(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 
 from evaluator.findings import Code, Finding, finding
 from evaluator.gpus import SIZE_TOLERANCE, Label, specs_of
@@ -125,6 +126,12 @@ def resolve(model: str | None, gpu_count: int | None, figures: Sequence[Figure])
 
     Several figures have to agree; what the first one says wins an ambiguity.
     """
+    return _resolved(model, gpu_count, tuple(figures))
+
+
+@lru_cache(maxsize=8192)
+def _resolved(model: str | None, gpu_count: int | None, figures: tuple[Figure, ...]) -> Resolved:
+    """Many rows say the same."""
     usable = [figure for figure in figures if figure.byte_count > 0 and not _is_host(model, figure)]
     if not usable:
         return _unknown("no figure is stated" if not figures else _words(figures))

@@ -17,7 +17,7 @@ from evaluator.outlook import Outlook, words_of
 from evaluator.prices import Basis
 from evaluator.shortlist import Shortlist
 from evaluator.units import gib
-from marketplace.advising import advice_for
+from marketplace.advising import Advised, advised
 from marketplace.management.tables import as_csv, as_json, as_markdown, as_table, plain
 
 HEAD = (
@@ -180,13 +180,10 @@ ADVISED = (0, 1)
 """Ranks whose rows say in full sentences what to do: the best single GPU and the first of all."""
 
 
-def advised(
-    workload: Workload, result: Shortlist, now: datetime
-) -> Iterator[tuple[Candidate, Advice]]:
+def told_of(workload: Workload, result: Shortlist, now: datetime) -> Advised:
     """Rows with their advice, in order."""
-    for row in result.rows:
-        if row.rank in ADVISED:
-            yield row, advice_for(workload, row, result, now)
+    rows = [row for row in result.rows if row.rank in ADVISED]
+    return advised(workload, result, rows, now)
 
 
 def advice_lines(advice: Advice) -> list[str]:
@@ -201,7 +198,7 @@ def _table(workload: Workload, result: Shortlist, now: datetime) -> str:
 def _table_lines(workload: Workload, result: Shortlist, now: datetime) -> Iterator[str]:
     yield plain(request_words(workload, result))
     yield "Seen in catalogs: a snapshot, not a reservation."
-    told = {id(row): advice for row, advice in advised(workload, result, now)}
+    told = {id(row): advice for row, advice in told_of(workload, result, now)}
     for part, words in PARTS.items():
         shown: tuple[Candidate, ...] = getattr(result, part)
         if shown:
@@ -227,7 +224,7 @@ def _with_warnings(
 def _markdown(workload: Workload, result: Shortlist, now: datetime) -> str:
     head, rows = _flat(result, now)
     parts = [plain(request_words(workload, result)), as_markdown(head, rows)]
-    for row, advice in advised(workload, result, now):
+    for row, advice in told_of(workload, result, now):
         told = "\n".join(f"    {line}" for line in advice_lines(advice))
         parts.append(f"Row {row.rank}:\n\n{told}")
     return "\n\n".join((*parts, closing_words(result)))
@@ -248,7 +245,7 @@ def _flat(result: Shortlist, now: datetime) -> tuple[list[str], list[list[str]]]
 
 
 def _json(workload: Workload, result: Shortlist, now: datetime) -> str:
-    told = {id(row): asdict(advice) for row, advice in advised(workload, result, now)}
+    told = {id(row): asdict(advice) for row, advice in told_of(workload, result, now)}
     parts = {
         part: [_record(one, now) | {"advice": told.get(id(one))} for one in getattr(result, part)]
         for part in PARTS

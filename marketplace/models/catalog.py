@@ -173,6 +173,7 @@ class SyncRun(models.Model):
                 name="syncrun_slot_once",
             ),
         ]
+        indexes = [models.Index(fields=["-finished_at"], name="syncrun_by_end")]
 
     def __str__(self) -> str:
         return f"{self.source_id}#{self.fence} {self.outcome}"

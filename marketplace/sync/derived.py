@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from evaluator.findings import Code
+from marketplace.locks import PRICE, lock_in, locked_price
 from marketplace.machines import COLUMNS, configuration_of, lock_of
 from marketplace.models import Listing
 from marketplace.sync.prices import Rate, on_demand_hour, quote_of, rate_of
@@ -48,8 +50,16 @@ def derive(listing: Listing, prices: Iterable[Rate], *, plain: bool = False) -> 
     `plain` says that nobody corrected the row and that it has no facts of its own.
     """
     listing.configuration = configuration(listing, plain=plain)
-    amount, currency = on_demand_hour(prices)
+    amount, currency = _hour_of(listing, prices)
     listing.machine_hour_amount, listing.machine_hour_currency = amount, currency
+
+
+def _hour_of(listing: Listing, prices: Iterable[Rate]) -> tuple[Decimal | None, str]:
+    """A curator's price where one is locked, else what the catalog asks."""
+    if lock_in(listing.corrections, PRICE) is None:
+        return on_demand_hour(prices)
+    locked = locked_price(listing.corrections)
+    return (locked.amount, locked.currency or "") if locked else (None, "")
 
 
 def refresh(listing: Listing, *changed: str) -> None:

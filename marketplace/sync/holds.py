@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from marketplace.catalog.layouts import Columns, moved
+from marketplace.catalog.layouts import Columns, moved, renamed
 from marketplace.models import Snapshot, Source, SyncRun
 from marketplace.models.catalog import Outcome
 
@@ -19,7 +19,7 @@ GOOD = (Outcome.PUBLISHED.value, Outcome.UNCHANGED.value)
 
 
 def layout_hold(source: Source, columns: Sequence[Columns]) -> str:
-    """Columns that nobody has seen in place of known ones; "" when there are none.
+    """Columns or fields that nobody has seen in place of known ones; "" when there are none.
 
     A layout that was published once stays known, so two that take turns are both recognised.
     """
@@ -28,8 +28,11 @@ def layout_hold(source: Source, columns: Sequence[Columns]) -> str:
     if not layouts:
         return ""
     known = frozenset(tuple(one) for layout in layouts for one in layout)
-    strange = moved([tuple(one) for one in layouts[0]], columns, known)
-    return f"The columns changed; now they are: {', '.join(strange)}." if strange else ""
+    before = [tuple(one) for one in layouts[0]]
+    if strange := moved(before, columns, known):
+        return f"The columns changed; now they are: {', '.join(strange)}."
+    other = renamed(before, columns, known)
+    return f"The fields changed: {other}." if other else ""
 
 
 def rejected_hold(source: Source, snapshots: Sequence[Snapshot]) -> str:

@@ -71,7 +71,7 @@ class Sketch:
 
     def take(self, reading: Reading) -> None:
         """One more part of the pages."""
-        self.columns = self.columns or reading.columns
+        self.columns += (*reading.columns, *reading.batch.fields)
         self.doubt = self.doubt or reading.doubt
         self._take_whole(reading.batch)
         self._skip(self.standing.skipped(reading.batch.skipped))

@@ -25,6 +25,7 @@ from marketplace.models import Listing
 from marketplace.seen import SHOWN
 from marketplace.templatetags.present import gib_number, gib_span, rate, spanned
 from marketplace.views.axes import Axes, axes_of
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
 from marketplace.views.paging import whole_number
 
@@ -53,6 +54,7 @@ class Line:
 
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@kept_a_minute
 def compare(request: HttpRequest) -> HttpResponse:
     data = request.POST or request.GET
     kind = PastedDemands if request.method == "POST" else PresetDemands

@@ -1,69 +1,163 @@
-"""The table of listings, and one listing with all that is known and not known about it."""
+"""The table of listings: filtered, sorted and paged in memory, printed from the database."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.db.models import Case, F, Prefetch, QuerySet, When
+from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from marketplace.forms import RANKED_CURRENCY, ListingFilter
+from marketplace.expressions import Check, Every, Node, Some
+from marketplace.forms import ListingDemands
 from marketplace.listings import same_hardware
 from marketplace.models import Listing, Price
+from marketplace.shelf import RANKED_CURRENCY, Shelf, shelf
 from marketplace.views.chips import Chip, changed, chips_of, not_understood
+from marketplace.views.columns import Column, ColumnForm
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
-from marketplace.views.paging import Sort, capped, chosen, page_of
+from marketplace.views.paging import Sort, capped, chosen, whole_number
 
 PAGE_SIZE, LARGEST_PAGE = 50, 200
 PLACE = ("sort", "size", "after")
 
 SORTS = {
-    "price": Sort(
-        "price", Case(When(machine_hour_currency=RANKED_CURRENCY, then=F("machine_hour_amount")))
-    ),
-    "gpus": Sort("GPUs", F("gpu_count"), descending=True),
-    "memory": Sort("memory per GPU", F("vram_bytes_per_gpu"), descending=True),
-    "machine": Sort("provider", F("provider__name")),
-    "seen": Sort("last seen", F("last_seen"), descending=True),
+    "price": Sort("price", "price"),
+    "gpus": Sort("GPUs", "gpus", descending=True),
+    "memory": Sort("memory per GPU", "vram", descending=True),
+    "machine": Sort("provider", "provider"),
+    "seen": Sort("last seen", "seen", descending=True),
 }
+
+COLUMNS = [
+    Column("title", "Machine", hint="h100 or b200", fixed=True),
+    Column("gpus", "GPUs", numbers=True, hint="2..8"),
+    Column("vram", "Label memory per GPU", numbers=True, unit="GB", hint=">=80"),
+    Column("linked", "Link between GPUs", hint="nvswitch or unknown"),
+    Column("price", f"{RANKED_CURRENCY} per machine and hour", numbers=True, hint="<=20"),
+    Column("published", "Prices as published", filtered=False),
+    Column("available", "Availability", hint="not sold"),
+    Column("seen", "Seen", numbers=True, unit="hours ago", hint="<=6"),
+    Column("vcpus", "vCPUs", numbers=True, hint=">=64", shown=False),
+    Column("ram", "Host memory", numbers=True, unit="GB", hint=">=512", shown=False),
+    Column("disk", "Local storage", numbers=True, unit="GB", hint="unknown", shown=False),
+]
+SHELVED_AS = {"linked": "link", "available": "availability"}
+SCALED = {"vram": 10**9, "ram": 10**9, "disk": 10**9}
+HOUR = 3600
+TURNED = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
+"""An age of at most 6 hours is a time of at least 6 hours ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`next_key` goes into the address of the page that follows; None on the last one."""
+
+    rows: Sequence[Listing]
+    total: int
+    next_key: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Filters:
+    """The form's filters and the columns' expressions."""
+
+    form: ListingDemands
+    columns: ColumnForm
+
+    @property
+    def readable(self) -> bool:
+        return not (self.form.errors or self.columns.errors)
+
+    @property
+    def with_gone(self) -> bool:
+        return bool(self.form.cleaned_data["gone"])
+
+    def by_column(self) -> dict[str, Node]:
+        """Two on one column must both pass."""
+        filters = self.form.filters
+        for key, node in self.columns.filters.items():
+            name, asked = SHELVED_AS.get(key, key), _on_shelf(key, node)
+            filters[name] = Every((filters[name], asked)) if name in filters else asked
+        return filters
 
 
 @login_not_required
 @require_safe
+@kept_a_minute
 def listings(request: HttpRequest) -> HttpResponse:
-    wanted = ListingFilter(request.GET, queryset=_rows())
+    held = shelf()
+    form = ListingDemands(request.GET, held.offered("gpu"))
+    columns = ColumnForm(request.GET, COLUMNS)
     name, sort = chosen(SORTS, request.GET.get("sort", ""))
-    size = capped(request.GET.get("size", ""), PAGE_SIZE, LARGEST_PAGE)
-    page = page_of(wanted.rows(), sort, request.GET.get("after", ""), size)
-    alike = same_hardware(page.rows)
-    for row in cast("list[Any]", page.rows):
-        row.alike = alike.get(row.pk, 0)
+    page = _page(request, held, _Filters(form, columns), sort)
     context = {
         "section": "listings",
-        "form": wanted.form,
+        "form": form,
+        "columns": columns,
+        "shown": dict.fromkeys(columns.shown, True),
         "page": page,
         "sort": name,
         "sorts": {word: changed(request, {"sort": word}) for word in SORTS},
         "next": page.next_key and changed(request, {"after": page.next_key}),
         "first": changed(request, {}) if request.GET.get("after") else "",
-        "chips": chips_of(request, wanted.form),
-        "implied": _implied(wanted, name),
-        "ignored": not_understood(request, [*wanted.form.fields, *PLACE]),
+        "chips": chips_of(request, form) + chips_of(request, columns),
+        "implied": _implied(form, columns, name),
+        "ignored": not_understood(request, [*form.fields, *columns.fields, *PLACE]),
     }
     return render_page(request, "listings/listings.html", context, fragment="listings/_rows.html")
 
 
-def _rows() -> QuerySet[Listing]:
+def _page(request: HttpRequest, held: Shelf, asked: _Filters, sort: Sort) -> Page:
+    """No row while a filter cannot be read: dropping it would answer another question."""
+    if not asked.readable:
+        return Page((), 0, None)
+    passing = held.where(asked.by_column(), with_gone=asked.with_gone)
+    found = held.page(
+        passing,
+        sort.by,
+        whole_number(request.GET.get("after", "")),
+        capped(request.GET.get("size", ""), PAGE_SIZE, LARGEST_PAGE),
+        descending=sort.descending,
+    )
+    return Page(_rows(held, found.keys), found.total, found.next_key)
+
+
+def _on_shelf(key: str, node: Node) -> Node:
+    """The expression in the units of the shelf: bytes, and moments instead of ages."""
+    if not isinstance(node, Check):
+        parts = tuple(_on_shelf(key, part) for part in node.parts)
+        return Every(parts) if isinstance(node, Every) else Some(parts)
+    if node.value is None:
+        return node
+    if key == "seen":
+        moment = timezone.now().timestamp() - float(node.value) * HOUR
+        return Check(TURNED.get(node.op, node.op), moment)
+    if key in ("linked", "available"):
+        return Check(node.op, node.value.replace(" ", "_"))
+    return Check(node.op, node.value * SCALED.get(key, 1))
+
+
+def _rows(held: Shelf, keys: Sequence[int]) -> list[Listing]:
+    """The rows of a page in their order, each with its prices and how many are like it."""
     in_force = Price.objects.filter(superseded_at__isnull=True)
-    rows = Listing.objects.select_related("provider", "source")
-    return rows.prefetch_related(Prefetch("prices", in_force, to_attr="in_force"))
+    rows = Listing.objects.select_related("provider").defer("words", "findings", "corrections")
+    read = rows.prefetch_related(Prefetch("prices", in_force, to_attr="in_force")).in_bulk(keys)
+    found: list[Any] = [read[key] for key in keys if key in read]
+    alike = same_hardware(found, held)
+    for row in found:
+        row.alike = alike.get(row.pk, 0)
+    return found
 
 
-def _implied(wanted: ListingFilter, sort: str) -> list[Chip]:
-    asked: dict[str, Any] = wanted.form.cleaned_data
+def _implied(form: ListingDemands, columns: ColumnForm, sort: str) -> list[Chip]:
+    asked, filters = form.cleaned_data, columns.filters
     implied = [] if asked.get("gone") else [Chip("listings gone from their catalog are hidden")]
-    if sort == "price" or asked.get("max_price") is not None:
+    if sort == "price" or asked.get("max_price") is not None or "price" in filters:
         implied.append(Chip(f"only prices per machine-hour in {RANKED_CURRENCY} are compared"))
     return implied

@@ -13,16 +13,20 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evaluator.candidates import Candidate
 from evaluator.shortlist import BEYOND_LIMIT, SAME_ELSEWHERE
 from evaluator.workload import workload_presets
-from marketplace import listings
+from marketplace.advising import advised, rows_to_advise
+from marketplace.evaluations import FILTERED_OUT
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
+from marketplace.shelf import shelf
 from marketplace.views.answers import Answer, Question
 from marketplace.views.chips import Chip, changed, chips_of, not_understood
 from marketplace.views.drawings import drawing
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
 from marketplace.views.ranked import RANK
 
@@ -38,12 +42,13 @@ CARRIED = ("workload", "tokens", "deadline")
 """What of an address shapes the judging of one machine, for the page that compares some."""
 
 NUMERIC = frozenset({"memory", "time", "cost", "speed", "hourly", "gpus"})
-FILTERED_OUT = "a column filter excludes them"
+ELSEWHERE = "they stand on other pages"
 GROUPED = "they stand below another offer of the same hardware"
 
 
 @login_not_required
 @require_safe
+@kept_a_minute
 def shortlist(request: HttpRequest) -> HttpResponse:
     """A preset's shortlist. Everything that shapes it stands in the address."""
     form = PresetDemands(request.GET, gpu_models())
@@ -83,6 +88,9 @@ def _answer(request: HttpRequest, question: Question, context: Mapping[str, Any]
     page |= answer_context(found)
     if (request.POST or request.GET).get("picture") == "scatter":
         return drawing(SCATTER, "scatter", found.scatter, "cost-against-time")
+    now = timezone.now()
+    rows = rows_to_advise(found.result, found.best)
+    page["advised"] = advised(found.workload, found.result, rows, now, request.user)
     page |= {
         "next": changed(request, {"after": found.ranked.next_key}),
         "first": changed(request, {}),
@@ -130,6 +138,7 @@ def answer_context(found: Answer) -> dict[str, Any]:
         "shown_count": result.total - sum(hidden.values()),
         "hidden": hidden,
         "numeric": NUMERIC,
+        "widest": found.widest if len(result.rows) == found.widest else None,
         "near_misses": result.near_misses,
         "unranked": result.unranked[:UNRANKED_SHOWN],
         "unranked_more": max(0, len(result.unranked) - UNRANKED_SHOWN),
@@ -140,19 +149,17 @@ def answer_context(found: Answer) -> dict[str, Any]:
 
 def hidden_because(found: Answer) -> dict[str, int]:
     """Every listing that no part of this page shows, under the first reason that holds."""
-    result, ranked = found.result, found.ranked
-    counts = Counter(result.hidden)
-    seen = {one.offering.key for one in _shown(found)}
-    for reason, ones in (
-        (GROUPED, chain.from_iterable(ranked.kin.values())),
-        (BEYOND_LIMIT, (*result.rows[:1], *ranked.elsewhere, *result.unranked[UNRANKED_SHOWN:])),
-        (FILTERED_OUT, ranked.excluded),
-    ):
+    ranked, shown = found.ranked, {one.offering.key for one in _shown(found)}
+    counts, seen = Counter(found.result.hidden), set(shown)
+    kin = chain.from_iterable(ranked.kin.values())
+    for reason, ones in ((GROUPED, kin), (FILTERED_OUT, ranked.excluded)):
         for one in ones:
             if one.offering.key not in seen:
                 seen.add(one.offering.key)
                 counts[reason] += 1 + len(one.alike)
                 counts[SAME_ELSEWHERE] -= len(one.alike)
+    others = found.result.total - len(shown) - counts.total()
+    counts[BEYOND_LIMIT if ranked.first_page else ELSEWHERE] += others
     return {reason: count for reason, count in counts.items() if count}
 
 
@@ -163,7 +170,7 @@ def _shown(found: Answer) -> tuple[Candidate, ...]:
 
 def _offered_more_than_once(found: Answer) -> set[str]:
     """Configurations among the shown that several listings describe, resellers' included."""
-    counts = listings.times_offered(one.offering.configuration for one in _shown(found))
+    counts = shelf().times_offered(one.offering.configuration for one in _shown(found))
     return {configuration for configuration, times in counts.items() if times > 1}
 
 

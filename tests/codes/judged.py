@@ -11,6 +11,7 @@ from typing import Any
 from evaluator.configs import read_model
 from evaluator.facts import UNKNOWN, declared
 from evaluator.findings import Code
+from evaluator.fleet import Fleet
 from evaluator.jobs import Workload
 from evaluator.machine import Availability, LinkClass, Machine
 from evaluator.prices import Basis, Quote, TimeUnit
@@ -81,7 +82,7 @@ def of_offer(amount: str | None, availability: Availability = Availability.AVAIL
     of = {"h100": machine("H100", 1, gb=80)}
 
     def made() -> Made:
-        found = shortlist(preset(SERVE_8B), [offer], of, now=now)
+        found = shortlist(preset(SERVE_8B), Fleet.of([offer], of), now=now)
         shown = (*found.rows, *found.unranked, *found.near_misses)
         return tuple(one for row in shown for one in row.findings)
 

@@ -22,7 +22,7 @@ from tests.evaluator.machines import known, machine, measured, serve, train
 from tests.evaluator.plain import Machines, Shown, plain_shortlist
 
 GB = 10**9
-CARDS = ["H100", "A100", "L4", "B200", "MI300X", "RTX 4090", "A40", "H200", "L40S"]
+CARDS = ["H100", "A100", "L4", "B200", "MI300X", "RTX 4090", "A40", "H200", "L40S", "P100"]
 
 
 def some_machine(by: random.Random) -> Machine:
@@ -42,6 +42,8 @@ def some_machine(by: random.Random) -> Machine:
         inter_node=declared(by.choice([None, "ib_ndr", "25 GbE", "EFA 3200 Gb/s"])),
         link_bytes_per_s=by.choice(rates),
         pcie_generation=by.choice([UNKNOWN, UNKNOWN, declared(4)]),
+        driver_version=declared(by.choice([None, None, "470.57", "535.104", "580.65.06"])),
+        cuda_version=declared(by.choice([None, "12.4", "13.0"])),
         conflicts=by.choice([(), (), (Conflict("link", "measured pcie", "declared nvswitch"),)]),
     )
     return replace(made, usable_bytes_per_gpu=UNKNOWN) if by.random() < 0.1 else made

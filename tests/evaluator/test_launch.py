@@ -18,6 +18,7 @@ from evaluator.link_verdicts import LinkWord
 from evaluator.machine import LinkClass
 from evaluator.plans import Plan
 from tests.evaluator.machines import LORA_8B, known, machine, preset, serve, train
+from tests.evaluator.topologies import joined
 
 ON = machine("H100", form="SXM", gb=80, link=known(LinkClass.NVSWITCH))
 JOINED = replace(ON, inter_node=known("InfiniBand NDR"))
@@ -129,6 +130,7 @@ def test_an_interleaved_pipeline_splits_the_local_batch() -> None:
     titan = of(sheet, "torchtitan")
     assert titan["--parallelism.pipeline_parallel_schedule"] == "Interleaved1F1B"
     assert titan["--parallelism.pipeline_parallel_layers_per_stage"] == "4"
+    assert titan["--parallelism.pipeline_parallel_last_stage_less_layers"] == "0"
     assert titan["--training.local_batch_size"] == "32"
     assert of(sheet, "Megatron-LM")["--num-virtual-stages-per-pipeline-rank"] == "2"
 
@@ -148,6 +150,7 @@ def test_experts_and_latent_attention_are_told_to_megatron() -> None:
     assert (found["--num-experts"], found["--moe-router-topk"]) == ("256", "8")
     assert found["--kv-lora-rank"] == "512"
     assert found["--expert-model-parallel-size"] == "8"
+    assert "--qk-layernorm" in found
     assert json.loads(found["--moe-layer-freq"])[:4] == [0, 0, 0, 1]
 
 
@@ -244,6 +247,35 @@ def test_replicas_on_two_machines_need_no_network() -> None:
     sheet = launch_of(serve("llama-3.1-8b"), Plan(replicas=16, nodes=2), ON)
     assert sheet.refusal is None
     assert of(sheet, "vLLM")["--data-parallel-size"] == "8"
+
+
+CROSSED = replace(
+    ON, topology=known(joined("NV4", "PHB", "SYS", [(0, 5), (1, 3), (2, 7), (4, 6)], ("0",) * 8))
+)
+
+
+def test_ranks_lie_on_the_gpus_that_were_seen_to_belong_together() -> None:
+    sheet = launch_of(serve(weights_format="fp8"), Plan(tp=2, replicas=4), CROSSED)
+    assert sheet.link.groups
+    order = ",".join(str(gpu) for group in sheet.link.groups for gpu in group)
+    for one in sheet.engines:
+        assert one.commands[0].text.startswith(f"CUDA_VISIBLE_DEVICES={order} ")
+    training = launch_of(train(global_batch=8), Plan(tp=2, dp=4, shard=4), CROSSED)
+    assert f"CUDA_VISIBLE_DEVICES={order} torchrun" in training.commands[0].text
+    lora = launch_of(preset(LORA_8B), Plan(tp=2, dp=4), CROSSED)
+    assert f"--include localhost:{order} " in engine(lora, "DeepSpeed").commands[0].text
+
+
+def test_separate_replicas_take_a_group_each() -> None:
+    sheet = launch_of(serve(EXPERTS), Plan(tp=2, replicas=4), CROSSED)
+    starts = [one.text.split()[0] for one in engine(sheet, "vLLM").commands]
+    pairs = [f"CUDA_VISIBLE_DEVICES={a},{b}" for a, b in sheet.link.groups]
+    assert starts == pairs
+
+
+def test_gpus_in_their_own_order_need_no_pin() -> None:
+    text = launch_of(serve(weights_format="fp8"), Plan(tp=4), ON).commands[0].text
+    assert "CUDA_VISIBLE_DEVICES" not in text
 
 
 # --- names from outside

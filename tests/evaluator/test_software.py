@@ -17,7 +17,6 @@ from evaluator.software import (
     own_driver,
     reaches,
     release_of,
-    software_failure,
     software_items,
     tables,
     version_of,
@@ -181,13 +180,6 @@ def test_number_formats(model: str, keys: dict[str, str], word: HostWord) -> Non
 
 def test_unpacked_weights_are_said_to_save_no_arithmetic() -> None:
     assert "saves memory" in item("number formats", "A100", {"weights_format": "fp8"}).reason
-
-
-def test_the_first_item_that_fails_has_a_name() -> None:
-    assert software_failure(serve("llama-3.1-8b"), machine("H100")) == ""
-    assert software_failure(serve("llama-3.1-8b"), machine("P100")) == "GPU against the engine"
-    old = machine("B200", driver_version=declared("550"))
-    assert software_failure(serve("llama-3.1-8b"), old) == "driver, CUDA, NCCL"
 
 
 def test_training_stands_on_pytorch() -> None:

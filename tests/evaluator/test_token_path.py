@@ -170,3 +170,8 @@ def test_a_serving_plan_in_plain_words(plan: Plan, line: str, words: str) -> Non
 )
 def test_a_training_plan_in_plain_words(plan: Plan, line: str, words: str) -> None:
     assert words in getattr(plan_words(train(global_batch=16), plan, 8), line)
+
+
+def test_islands_that_were_seen_are_named_in_the_placement() -> None:
+    found = plan_words(serve(), Plan(tp=2, replicas=2), 4, ((0, 3), (1, 2)))
+    assert "these GPUs belong together: 0, 3; 1, 2." in found.placement

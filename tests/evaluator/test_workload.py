@@ -329,14 +329,15 @@ def _described(**weights: Any) -> dict[str, Any]:
         ({"quant_method": "gptq", "bits": 4, "group_size": -1}, "gptq-int4:channel"),
         ({"quant_method": "awq", "bits": 4, "group_size": 128}, "awq-int4:g128"),
         ({"quant_method": "awq", "w_bit": 4, "q_group_size": 64}, "awq-int4:g64"),
-        ({"quant_method": "gptq", "bits": 8, "group_size": 32}, "int8"),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 32}, "gptq-int8:g32"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
         (_described(type="float", num_bits=4, group_size=16), "nvfp4"),
         (_described(type="float", num_bits=8, strategy="channel"), "fp8"),
         (_described(type="int", num_bits=4, group_size=32), "int4:g32"),
         (_described(type="int", num_bits=4, strategy="channel"), "int4:channel"),
         (_described(type="int", num_bits=8), "int8"),
-        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "gptq", "bits": 8}, "gptq-int8"),
+        (_described(type="int", num_bits=8, group_size=128), "int8:g128"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "bnb-nf4"),
     ],
@@ -366,3 +367,9 @@ def test_a_group_that_is_no_size_is_refused(size: Any) -> None:
     model = {**dict(presets()["llama-3.1-8b"].config), "quantization_config": quantised}
     with pytest.raises(InvalidWorkload, match=r"group_size: read .*, expected a whole number"):
         parse_workload({"task": "serve", "model": model})
+
+
+def test_a_long_prompt_leaves_the_assumed_answer_as_it_is() -> None:
+    job = parse_workload({**SERVE, "input_tokens": 4000}).serving
+    assert job is not None
+    assert (job.input_tokens, job.output_tokens) == (4000, 256)

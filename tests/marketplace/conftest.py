@@ -12,7 +12,10 @@ import redis
 from pytest_django import Settings
 
 from marketplace.catalog import registry, retries
+from marketplace.fleets import forget_fleet
 from marketplace.models import Provider, Source
+from marketplace.shelf import forget_shelf
+from marketplace.views import kept
 from tests.marketplace.installation import Installation
 from tests.marketplace.lines import LinesAdapter
 from tests.marketplace.site import Site, page, serving
@@ -28,6 +31,14 @@ c-1|us|L40S|1|48|1.10
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries come at once; a test of the waiting itself passes its own pause."""
     monkeypatch.setattr(retries, "PAUSES", (0.0, 0.0))
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a database of its own, with keys that other tests had too."""
+    monkeypatch.setattr(kept, "MOST_PAGES", 0)
+    forget_shelf()
+    forget_fleet()
 
 
 @pytest.fixture

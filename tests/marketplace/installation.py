@@ -42,7 +42,7 @@ class Installation:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=150,
             check=False,
         )
         if check and done.returncode:
@@ -75,8 +75,8 @@ class Installation:
             process.communicate(timeout=30)
 
     def wait_for(self, code: str, done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Ask again until the answer will do; fail with the last one after 40 s."""
-        deadline = time.monotonic() + 40
+        """Ask again until the answer will do; fail with the last one after two minutes."""
+        deadline = time.monotonic() + 120
         while not done(said := self.python(code)):
             assert time.monotonic() < deadline, said
             time.sleep(0.5)

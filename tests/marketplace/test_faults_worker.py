@@ -179,7 +179,7 @@ def _state_of(process: int) -> str:
     return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0]
 
 
-def _wait(done: Callable[[], bool], seconds: float = 40) -> None:
+def _wait(done: Callable[[], bool], seconds: float = 120) -> None:
     ends = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < ends

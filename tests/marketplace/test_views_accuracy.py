@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.test import Client
 
 from marketplace.models import AccuracyReport
 from marketplace.pictures import SCATTER_SIDE, scatter_picture
+from marketplace.templatetags.present import percent
 
 pytestmark = pytest.mark.django_db
 
@@ -75,6 +77,27 @@ def test_an_equal_pair_lies_on_the_diagonal() -> None:
     assert picture is not None
     assert all(x + y == pytest.approx(SCATTER_SIDE) for x, y in picture.points)
     assert picture.description == "2 of 2 predictions are within a quarter of the measured value."
+
+
+def test_both_axes_have_figures_and_names(client: Client, tmp_path: Path) -> None:
+    kept(tmp_path, 16.06, 20.0)
+    page = client.get("/accuracy").content.decode()
+    for words in ("Predicted, GiB", "Measured, GiB"):
+        assert page.count(words) == 1
+    assert page.count(">100</text>") == 2
+
+
+def test_figures_of_an_axis_never_touch() -> None:
+    """They are some 42 units wide at most, with six digits, and stand on a square of 300."""
+    picture = scatter_picture([(2.0**10, 2.0**10), (2.0**50, 2.0**50)])
+    assert picture is not None
+    figured = [decade.at for decade in picture.decades if decade.words]
+    assert all(after - before >= 40 for before, after in pairwise(figured))
+    assert len(figured) >= 4
+
+
+def test_what_rounds_to_nothing_has_no_sign() -> None:
+    assert (percent(-0.0001), percent(-0.001), percent(None)) == ("0.0%", "-0.1%", "–")
 
 
 def test_nothing_above_zero_makes_no_picture() -> None:

@@ -99,7 +99,7 @@ def test_an_item_shows_the_evidence_that_it_stands_on_and_what_would_settle_it(
     checklist = page.partition('id="checklist"')[2].partition("</table>")[0]
     assert "vCPUs: <bdi>" in checklist
     assert "snapshot 000000000000 of https://ridge.example/gpus" in checklist
-    assert "Ask for <code>nvidia-smi -q -d POWER</code>." in checklist
+    assert "Ask for <code>nvidia-smi -q -d POWER</code>" in checklist
     assert -1 < checklist.find("</svg>unknown") < checklist.find("</svg>pass")
 
 
@@ -123,6 +123,25 @@ def test_a_plan_in_the_address_is_the_one_that_is_drawn(client: Client, eight: L
     assert "As table, with formulas and sources" in page
     for odd in ("plan=nothing", "plan=%00", "workload=nothing"):
         assert "under one GPU" in text(client, f"{eight.get_absolute_url()}?{odd}")
+
+
+def test_a_plan_tells_what_its_cache_holds(client: Client, eight: Listing) -> None:
+    page = text(client, f"{eight.get_absolute_url()}?workload=serve-llama-8b&plan=tp2")
+    told = " ".join(page.partition("Beside all else")[2].partition("</p>")[0].split())
+    found = re.fullmatch(
+        r"the cache of one replica holds ([\d,]+) tokens\. The plan serves ([\d,]+) sequences of "
+        r"([\d,]+) tokens at once\. vllm starts with a limit of up to ([\d,]+) tokens a sequence\.",
+        told,
+    )
+    assert found
+    tokens, sequences, each, longest = (int(one.replace(",", "")) for one in found.groups())
+    assert sequences * each <= tokens
+    assert each < longest <= tokens
+
+
+def test_a_training_plan_tells_of_no_cache(client: Client, eight: Listing) -> None:
+    page = text(client, f"{eight.get_absolute_url()}?workload=finetune-llama-8b-lora")
+    assert "Beside all else" not in page
 
 
 def test_the_picture_says_in_words_what_it_shows(client: Client, eight: Listing) -> None:
@@ -211,7 +230,7 @@ def test_queries_do_not_grow_with_prices_and_facts(client: Client, eight: Listin
     few = count()
     for number in range(20):
         make_price(eight, Decimal(number + 1), superseded_at=timezone.now())
-    assert count() == few <= 9
+    assert count() == few <= 12
 
 
 def test_htmx_gets_the_plans_alone(client: Client, eight: Listing) -> None:

@@ -307,7 +307,7 @@ def test_queries_do_not_grow_with_listings(client: Client, source: Source) -> No
     few = count()
     for number in range(30):
         make_listing(source, f"m{number}")
-    assert count() == few <= 13
+    assert count() == few <= 15
 
 
 def test_reading_the_shortlist_keeps_no_verdict(client: Client, catalog: Source) -> None:

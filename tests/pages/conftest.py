@@ -16,6 +16,9 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from marketplace.fleets import forget_fleet
+from marketplace.shelf import forget_shelf
+from marketplace.views import kept
 from tests.services import chromium
 
 FLAGS = [
@@ -41,6 +44,14 @@ def chrome() -> Iterator[Browser]:
         del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
     else:
         os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = before
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a database of its own, with keys that other tests had too."""
+    monkeypatch.setattr(kept, "MOST_PAGES", 0)
+    forget_shelf()
+    forget_fleet()
 
 
 @dataclass

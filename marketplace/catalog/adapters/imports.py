@@ -20,6 +20,7 @@ from marketplace.catalog.profiled import (
     fingerprint_of,
     hold_of,
     items_at,
+    names_of,
     read_objects,
     relabelled,
 )
@@ -58,6 +59,7 @@ class ImportAdapter:
             findings=tuple(repeated),
             hold=hold_of(self.profile, entries, len(believed), seen),
             fingerprint=seen,
+            fields=names_of(records),
         )
 
     def _outcome(self, record: Record) -> Outcome:

@@ -15,7 +15,7 @@ from marketplace.catalog.normalise import LeftOut, Outcome, normalise
 from marketplace.catalog.pages import PageReading, read_page
 from marketplace.catalog.pagination import loops_back, next_address
 from marketplace.catalog.profile import NO_PROFILE, Profile
-from marketplace.catalog.profiled import fingerprint_of, hold_of
+from marketplace.catalog.profiled import fingerprint_of, hold_of, names_of
 from marketplace.catalog.reading.names import Aliases
 
 _NO_PAGES = (b"%PDF", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"{", b"[", b"\x1f\x8b")
@@ -61,7 +61,8 @@ class PageAdapter:
         loop = [finding(Code.PAGINATION_LOOP, url=following)] if looped else []
         whole = all(reading.whole for reading in readings) and not any(map(_loses_rows, own))
         entries = tuple(one for one in believed if isinstance(one, Entry))
-        seen = fingerprint_of([one for reading in readings for one in reading.records])
+        seen_records = [one for reading in readings for one in reading.records]
+        seen = fingerprint_of(seen_records)
         return Batch(
             entries=entries,
             quarantined=tuple(one for one in believed if isinstance(one, Quarantined)),
@@ -70,6 +71,7 @@ class PageAdapter:
             complete=whole and not miscount and (following is None or looped),
             hold=hold_of(self.profile, entries, len(believed), seen),
             fingerprint=seen,
+            fields=names_of(seen_records),
         )
 
     def dated(self, pages: Sequence[Page]) -> date | None:

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("marketplace", "0006_evidence_of_machines"),
+        ("marketplace", "0008_saved_shortlists"),
     ]
 
     operations = [
@@ -47,6 +47,13 @@ class Migration(migrations.Migration):
                 db_default="",
                 default="",
                 max_length=8,
+            ),
+        ),
+        migrations.AddField(
+            model_name="outbox",
+            name="handled_at",
+            field=models.DateTimeField(
+                blank=True, help_text="A worker ended the task, well or badly.", null=True
             ),
         ),
     ]

@@ -1,0 +1,33 @@
+"""Words of the field as links to what they mean."""
+
+from __future__ import annotations
+
+from django import template
+from django.urls import reverse
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from marketplace.glossary import Term, named, terms_in
+
+register = template.Library()
+
+
+@register.filter
+def explained(sentence: str) -> SafeString:
+    """A sentence in which the first occurrence of each term leads to the glossary."""
+    return mark_safe("".join(_piece(text, term) for text, term in terms_in(str(sentence))))  # noqa: S308  # each piece is escaped
+
+
+def _piece(text: str, term: Term | None) -> str:
+    return _link(text, term) if term else escape(text)
+
+
+def _link(text: str, term: Term) -> SafeString:
+    address = f"{reverse('glossary')}#{term.slug}"
+    return format_html('<a class="term" href="{}">{}</a>', address, text)
+
+
+@register.simple_tag
+def term(name: str, words: str = "") -> SafeString:
+    """A link to one term, under its own name or under other words."""
+    return _link(words or name, named(name))

@@ -1,0 +1,54 @@
+"""One value that changes with everything that an anonymous visitor can see."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeAlias
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from marketplace.models import (
+    Evaluation,
+    Evidence,
+    EvidenceReview,
+    Listing,
+    Price,
+    Provider,
+    Source,
+    SyncRun,
+)
+
+Version: TypeAlias = tuple[Any, ...]
+
+
+def catalog_version() -> Version:
+    """Differs after every sync, price, evaluation, piece of evidence and row that was saved.
+
+    Each part is the last entry of an index, so that one query tells it however large the tables
+    are. Rows that are changed in bulk belong to a run, whose end is seen.
+    """
+    sql, parameters = _asked(connection.vendor)
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return tuple(cursor.fetchone())
+
+
+@cache
+def _asked(vendor: str) -> tuple[str, tuple[Any, ...]]:
+    """The query as text: putting it together takes longer than asking it."""
+    parts = [one.query.sql_with_params() for one in _newest()]
+    sql = ", ".join(f"({text})" for text, _ in parts)
+    return f"SELECT {sql}", tuple(value for _, values in parts for value in values)
+
+
+def _newest() -> list[QuerySet[Any, Any]]:
+    histories = [one.history for one in (Listing, Source, Provider)]
+    ended = SyncRun.objects.filter(finished_at__isnull=False)
+    return [
+        *(table.objects.order_by("-pk").values("pk")[:1] for table in (Listing, Price, Evidence)),
+        EvidenceReview.objects.order_by("-pk").values("reviewed_at")[:1],
+        Evaluation.objects.order_by("-pk").values("finished_at")[:1],
+        ended.order_by("-finished_at").values("finished_at")[:1],
+        *(history.order_by("-history_id").values("history_date")[:1] for history in histories),
+    ]

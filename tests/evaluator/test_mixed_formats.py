@@ -1,0 +1,147 @@
+"""Checkpoints that give their modules several formats, and 8-bit weights in groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evaluator.fields import InvalidWorkload
+from evaluator.formats import weight_format
+from evaluator.memory import budget
+from evaluator.models import presets
+from evaluator.plans import Plan
+from evaluator.workload import parse_workload
+
+FP8 = {"type": "float", "num_bits": 8, "strategy": "channel"}
+INT4 = {"type": "int", "num_bits": 4, "group_size": 128}
+HIDDEN, INNER, KEYS, LAYERS = 4096, 14_336, 1024, 32
+ATTENTION = LAYERS * (2 * HIDDEN * HIDDEN + 2 * HIDDEN * KEYS)
+MLP = LAYERS * 3 * HIDDEN * INNER
+
+
+def document(*groups: tuple[list[str], Any], slug: str = "llama-3.1-8b") -> dict[str, Any]:
+    described = {
+        f"group_{at}": {"targets": targets, "weights": weights}
+        for at, (targets, weights) in enumerate(groups)
+    }
+    stated = {"quant_method": "compressed-tensors", "config_groups": described}
+    model = {**dict(presets()[slug].config), "quantization_config": stated}
+    return {"task": "serve", "model": model}
+
+
+def mean_bits(*groups: tuple[list[str], Any], slug: str = "llama-3.1-8b") -> float:
+    name = parse_workload(document(*groups, slug=slug)).weights_format
+    form = weight_format(name)
+    assert form is not None
+    return float(form.bits.typical)
+
+
+def test_each_module_counts_with_the_format_that_names_it() -> None:
+    found = mean_bits((["re:.*self_attn.*"], FP8), (["Linear"], INT4))
+    expected = (ATTENTION * 8.01 + MLP * (4 + 20 / 128)) / (ATTENTION + MLP)
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_order_of_the_descriptions_does_not_matter_where_they_name_different_modules() -> None:
+    one = mean_bits((["re:.*self_attn.*"], FP8), (["Linear"], INT4))
+    assert one == mean_bits((["Linear"], INT4), (["re:.*self_attn.*"], FP8))
+
+
+def test_single_projections_have_their_share() -> None:
+    found = mean_bits((["re:.*down_proj"], FP8), (["Linear"], INT4))
+    third = MLP / 3
+    expected = (third * 8.01 + (ATTENTION + MLP - third) * (4 + 20 / 128)) / (ATTENTION + MLP)
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_what_no_description_names_keeps_16_bits() -> None:
+    found = mean_bits((["re:.*self_attn.*"], FP8), (["re:.*down_proj"], INT4))
+    rest = MLP * 2 / 3
+    expected = (ATTENTION * 8.01 + MLP / 3 * (4 + 20 / 128) + rest * 16) / (ATTENTION + MLP)
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_description_without_weights_leaves_16_bits() -> None:
+    found = mean_bits((["re:.*self_attn.*"], None), (["Linear"], INT4))
+    expected = (ATTENTION * 16 + MLP * (4 + 20 / 128)) / (ATTENTION + MLP)
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_layers_may_be_named_one_by_one() -> None:
+    first = [f"model.layers.{index}.mlp" for index in range(8)]
+    found = mean_bits((first, FP8), (["Linear"], INT4))
+    eight = MLP / 4
+    expected = (eight * 8.01 + (ATTENTION + MLP - eight) * (4 + 20 / 128)) / (ATTENTION + MLP)
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_experts_may_have_fewer_bits_than_attention() -> None:
+    found = mean_bits((["re:.*experts.*"], INT4), (["Linear"], FP8), slug="qwen3-30b-a3b")
+    assert 4 + 20 / 128 < found < 4.5
+
+
+def test_the_experts_of_a_layer_are_part_of_its_mlp() -> None:
+    both = [
+        mean_bits(([name], INT4), (["Linear"], FP8), slug="qwen3-30b-a3b")
+        for name in ("re:.*mlp.*", "re:.*experts.*")
+    ]
+    assert both[0] == both[1]
+
+
+def test_a_budget_has_the_mean_as_its_format() -> None:
+    workload = parse_workload(document((["re:.*self_attn.*"], FP8), (["Linear"], INT4)))
+    weights = budget(workload, Plan()).ranks[0].component("weights")
+    assert weights is not None
+    kept = 2 * 128_256 * HIDDEN * 2
+    bits = mean_bits((["re:.*self_attn.*"], FP8), (["Linear"], INT4))
+    assert weights.bytes.typical == pytest.approx(kept + (ATTENTION + MLP) * bits / 8, rel=0.002)
+    assert {one.key for one in workload.assumptions} >= {"weights_format"}
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"type": "int", "num_bits": 3}, "weights of 4 or 8 bits"),
+        ({"type": "int", "num_bits": "4"}, "num_bits"),
+        ({"type": "int", "num_bits": 4, "group_size": -7}, "group_size"),
+        ([], "an object of keys"),
+    ],
+)
+def test_a_description_that_means_nothing_is_refused(weights: Any, message: str) -> None:
+    with pytest.raises(InvalidWorkload, match=message):
+        parse_workload(document((["Linear"], FP8), (["re:.*mlp.*"], weights)))
+
+
+def test_hundreds_of_descriptions_are_refused() -> None:
+    with pytest.raises(InvalidWorkload, match="at most 100 descriptions"):
+        parse_workload(document(*[(["Linear"], FP8)] * 101))
+
+
+def test_a_pattern_is_never_run_as_a_regular_expression() -> None:
+    """One that takes exponential time on every name is a word like any other."""
+    found = mean_bits((["re:(a+)+$" * 20], FP8), (["Linear"], INT4))
+    assert found == pytest.approx(4 + 20 / 128, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "bits"),
+    [
+        ("gptq-int8", 8.19),
+        ("gptq-int8:g128", 8 + 24 / 128),
+        ("gptq-int8:g32", 8.75),
+        ("gptq-int8:channel", 8.01),
+        ("int8:g128", 8 + 24 / 128),
+    ],
+)
+def test_8_bit_weights_in_groups_carry_their_scales(name: str, bits: float) -> None:
+    form = weight_format(name)
+    assert form is not None
+    assert form.bits.typical == pytest.approx(bits, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "name", ["mixed:", "mixed:x", "mixed:5", "mixed:-5.000", "mixed:\uff15.000"]
+)
+def test_a_mix_that_is_no_number_is_no_format(name: str) -> None:
+    assert weight_format(name) is None
