@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluator.facts import Grade
-from evaluator.fleet import Fleet
 from evaluator.hardware import Column, Hardware
+from evaluator.jobs import Workload
 from evaluator.judging import NONE, Judged, Serving
-from evaluator.pace import Clock, Pace
-from evaluator.rules import Goal, Rule
+from evaluator.pace import Pace, Starts
+from evaluator.rules import Goal, Rule, rule_of
 from evaluator.verdict import FACTS, stands_on
 
 KEPT, BROKEN, UNTIMED = 0, 1, 2
@@ -50,7 +50,7 @@ class Choices:
 
     judged: Judged
     hardware: Hardware
-    clock: Clock
+    starts: Starts
     rule: Rule
     serving: Serving
     tier: Column
@@ -59,18 +59,22 @@ class Choices:
     asked: Column
 
     @classmethod
-    def of(cls, judged: Judged, fleet: Fleet, rule: Rule, least: Grade | None) -> Choices:
-        """`least` is the grade that the weakest fact under a plan must have."""
-        count, hardware = len(judged.kind), fleet.hardware
-        serving = _known_enough(judged, hardware, least)
+    def of(cls, judged: Judged, hardware: Hardware, workload: Workload) -> Choices:
+        """`workload` is of the fingerprint that was judged, with demands and costs of its own."""
+        count = len(judged.kind)
+        serving = _known_enough(judged, hardware, workload.needs.min_grade)
         tier = np.full(count, NO_TIER, dtype=np.int8)
         np.minimum.at(tier, serving.case, serving.tier)
         plan = np.full(count, NONE)
         best = np.flatnonzero(serving.tier == tier[serving.case])[::-1]
         plan[serving.case[best]] = serving.plan[best]
         asked = np.zeros(count, dtype=bool)
-        clock, speed = judged.clock, Speed.untimed(count)
-        return cls(judged, hardware, clock, rule, serving, tier, plan, speed, asked)
+        starts, rule, speed = Starts(workload), rule_of(workload), Speed.untimed(count)
+        return cls(judged, hardware, starts, rule, serving, tier, plan, speed, asked)
+
+    @property
+    def workload(self) -> Workload:
+        return self.starts.workload
 
     def settle(self, cases: Column) -> None:
         """Times the plans of the best tier of these cases, and takes the best by the rule."""
@@ -96,7 +100,7 @@ class Choices:
         if not self.rule.timed or not len(cases):
             return Speed.untimed(len(cases))
         kinds = self.judged.kind[cases]
-        return _speed(self.clock.paces(self.judged.plans, plans, kinds), self.rule)
+        return _speed(self.judged.clock.paces(self.judged.plans, plans, kinds), self.rule)
 
     def speed_of_singles(self, cases: Column) -> Speed:
         """Of the plan on one GPU of each case, timed once for each of them."""
@@ -115,14 +119,14 @@ class Choices:
         wanted[kinds, spans] = True
         before, factor = np.full(wanted.shape, np.nan), np.full(wanted.shape, np.nan)
         for kind, machines in zip(*np.nonzero(wanted), strict=True):
-            start = self.clock.start(self.hardware.kinds[kind], int(machines))
+            start = self.starts.on(self.hardware.kinds[kind], int(machines))
             before[kind, machines], factor[kind, machines] = start
         hours: Column = before[kinds, spans] + work * np.where(spot, factor[kinds, spans], 1.0)
         return hours
 
     def in_time(self, speed: Speed, hours: Column) -> Column:
         """The promise of each, the deadline of a job included."""
-        job = self.judged.workload.training
+        job = self.workload.training
         if job is None or job.deadline_hours is None or self.rule.goal is not Goal.FINISH:
             return speed.promise
         late = np.where(hours > job.deadline_hours, BROKEN, speed.promise)

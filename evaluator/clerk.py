@@ -56,15 +56,16 @@ class Clerk:
         return self._timed(found, at) if found.status.serves else found
 
     def _timed(self, candidate: Candidate, at: int) -> Candidate:
-        """An outlook is worked out once for each machine, plan and price."""
-        plan, outlooks = candidate.plan.plan, self.choices.judged.outlooks
+        """An outlook is worked out once for each machine, plan, price and what else it costs."""
+        plan, judged, workload = candidate.plan.plan, self.choices.judged, self.workload
         price = price_of(candidate)
-        if (at, plan, price) not in outlooks:
-            hardware, clock = self.fleet.hardware, self.choices.clock
-            times = clock.times(plan, int(hardware.kind[at]))
-            machine = hardware.machines[at]
-            outlooks[at, plan, price] = outlook_at(self.workload, plan, machine, times, price)
-        return replace(candidate, outlook=outlooks[at, plan, price])
+        key = (at, plan, price, workload.costs, workload.budget_amount)
+        if key not in judged.outlooks:
+            hardware = self.fleet.hardware
+            times = judged.clock.times(plan, int(hardware.kind[at]))
+            found = outlook_at(workload, plan, hardware.machines[at], times, price)
+            judged.outlooks[key] = found
+        return replace(candidate, outlook=judged.outlooks[key])
 
     def _single(self, at: int) -> PlanVerdict | None:
         judged = self.choices.judged

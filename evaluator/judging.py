@@ -6,7 +6,7 @@ nothing that can change an answer is one case; a catalog has far fewer cases tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from evaluator.host_table import NAMES, HostTable, load_of
 from evaluator.jobs import Offload, Workload
 from evaluator.link_table import LinkTable
 from evaluator.link_verdicts import SEVERITY, LinkWord
-from evaluator.outlook import Outlook, Price
+from evaluator.outlook import Outlook
 from evaluator.pace import Clock, Rentals
 from evaluator.plans import Plan
 from evaluator.verdict import (
@@ -144,7 +144,7 @@ class Judged:
     tried: Column
     rentals: Column
     written: dict[tuple[int, Plan], PlanVerdict] = field(default_factory=dict)
-    outlooks: dict[tuple[int, Plan, Price | None], Outlook | None] = field(default_factory=dict)
+    outlooks: dict[Hashable, Outlook | None] = field(default_factory=dict)
 
     @cached_property
     def nothing(self) -> Column:

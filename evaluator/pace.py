@@ -93,7 +93,6 @@ class Clock:
     workload: Workload
     rentals: Rentals
     known: dict[Plan, Timed] = field(default_factory=dict)
-    starts: dict[tuple[int | None, int], Start] = field(default_factory=dict)
 
     def paces(self, plans: Sequence[Plan], plan: Column, kind: Column) -> Pace:
         """Of pairs: the number of a plan among `plans`, and of a kind."""
@@ -127,13 +126,6 @@ class Clock:
         held = self._timed(plan, np.array([kind]))
         found: PlanTimes = held.batches[held.batch[kind]]
         return found.one(int(held.place[kind]))
-
-    def start(self, kind: Machine, machines: int) -> Start:
-        """What comes before the work, alike for machines that load alike."""
-        key = (kind.download_bytes_per_s.value, machines)
-        if key not in self.starts:
-            self.starts[key] = start_of(self.workload, kind, machines)
-        return self.starts[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +173,22 @@ class Start(NamedTuple):
 
     before: float
     factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """What comes before the work of a workload with its own costs, alike for machines that load
+    alike.
+    """
+
+    workload: Workload
+    known: dict[tuple[int | None, int], Start] = field(default_factory=dict)
+
+    def on(self, kind: Machine, machines: int) -> Start:
+        key = (kind.download_bytes_per_s.value, machines)
+        if key not in self.known:
+            self.known[key] = start_of(self.workload, kind, machines)
+        return self.known[key]
 
 
 def start_of(workload: Workload, kind: Machine, machines: int) -> Start:

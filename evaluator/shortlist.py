@@ -27,7 +27,6 @@ from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
 from evaluator.judging import MEMORY_UNKNOWN, NOT_KNOWN, WHY, Judged, judge_hardware
 from evaluator.offers import Offering
-from evaluator.rules import rule_of
 
 __all__ = ["Candidate", "Offering", "Shortlist", "judge_fleet", "shortlist"]
 
@@ -129,7 +128,7 @@ class Race:
     @classmethod
     def of(cls, workload: Workload, fleet: Fleet, judged: Judged, inside: Column) -> Race:
         terms, needs = terms_of(workload), workload.needs
-        choices = Choices.of(judged, fleet, rule_of(workload), needs.min_grade)
+        choices = Choices.of(judged, fleet.hardware, workload)
         every = field_of(fleet, fleet.groups(inside), fleet.rates(terms), choices)
         race = cls(fleet, choices, terms, every)
         race._leave_out(needs)
