@@ -18,6 +18,7 @@ from evaluator.held import benchmark_of, clearing_rate, exchanges_of, programs_o
 from evaluator.link_verdicts import SEVERITY, GroupVerdict, LinkVerdict, LinkWord
 from evaluator.links import (
     CARRIED_BY,
+    MOVES,
     TOLERANT,
     Demand,
     Suits,
@@ -324,7 +325,7 @@ def _judge_fabric(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict:
         )
     answer = fabric_suits(fact.value, demand.use)
     if answer is Suits.POOR:
-        reason = f"{demand.use} over {demand.machines} machines moves every parameter each step"
+        reason = f"{demand.use} over {demand.machines} machines {MOVES[demand.use]}"
         return _fabric(LinkWord.INSUFFICIENT, fact, _poor_fabric(plan, fact.value, reason))
     if answer is Suits.ENOUGH and fact.at_least(Grade.BENCHMARKED):
         reason = f"{fact.value} between the machines is benchmarked and carries {plan.label}."
