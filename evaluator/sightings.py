@@ -163,11 +163,16 @@ def _from_each(held: Sequence[Reading], grade: Grade) -> Iterator[Seen]:
         "pcie_generation": min(slots, default=None),
         "pcie_lanes": min(lanes, default=None),
         "power_limit_watts": round(min(limits)) if limits else None,
+        "shm_bytes": next(
+            (one.shared_memory_bytes for one in held if one.shared_memory_bytes), None
+        ),
+        "virtual": next((one.virtual for one in held if one.virtual is not None), None),
         "driver_version": next((one.driver for one in held if one.driver), None),
         "cuda_version": next((one.cuda for one in held if one.cuda), None),
         "nccl_version": next((one.nccl_version for one in held if one.nccl_version), None),
     }
-    yield from (Seen(name, value, grade) for name, value in values.items() if value)
+    known = ((name, value) for name, value in values.items() if value is not None)
+    yield from (Seen(name, value, grade) for name, value in known)
 
 
 def _only(words: Iterable[str | None]) -> str | None:
