@@ -15,6 +15,7 @@ from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.group_rates import reached
 from evaluator.held import benchmark_of, clearing_rate, exchanges_of, programs_of
+from evaluator.link_faults import with_shared_memory
 from evaluator.link_verdicts import SEVERITY, GroupVerdict, LinkVerdict, LinkWord
 from evaluator.links import (
     CARRIED_BY,
@@ -133,7 +134,9 @@ def _judged(
         )
     on_pairs = judge_on_pairs(plan, demand, machine, exchanges)
     if on_pairs is None or _claim_outlives(on_pairs, machine):
-        return _judge_class(plan, demand, machine, exchanges)
+        by_class = _judge_class(plan, demand, machine, exchanges)
+        needed = machine.link.value is LinkClass.P2P_DISABLED
+        return with_shared_memory(plan, machine.topology.value, by_class, needed=needed)
     return on_pairs
 
 
