@@ -40,6 +40,9 @@ class MachineForm(forms.Form):
         choices=[("", "not known"), *((kind.value, LINK_WORDS[kind]) for kind in LinkClass)],
     )
     plan = forms.CharField(required=False, max_length=80, widget=forms.HiddenInput)
+    fabric = forms.ChoiceField(
+        required=False, choices=[("", ""), ("unknown", "unknown")], widget=forms.HiddenInput
+    )
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         super().__init__(data)

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from evaluator.jobs import Workload
+from evaluator.launch import launch_of
 from evaluator.verdict import MachineVerdict, judge
 from marketplace.forms import preset_names
 from marketplace.views.chips import not_understood
@@ -96,6 +97,9 @@ def _judged(form: MachineForm, chosen: Chosen) -> dict[str, Any]:
         **context,
         **plan_context(workload, chosen.machine, shown),
         **time_context(workload, chosen.machine, verdict, shown),
+        "launch": launch_of(
+            workload, shown.plan, chosen.machine, unknown_fabric=bool(form.cleaned_data["fabric"])
+        ),
     }
 
 

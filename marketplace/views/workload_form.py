@@ -116,6 +116,7 @@ class WorkloadForm(forms.Form):
     def __init__(self, data: Mapping[str, Any]) -> None:
         super().__init__(data)
         self.fixed: list[str] = []
+        self.task_on_page = self.chosen_task
         self.fill_models()
         for name, field in self.fields.items():
             field.widget.attrs["aria-describedby"] = f"id_{name}_error"
@@ -136,6 +137,13 @@ class WorkloadForm(forms.Form):
     @property
     def controls(self) -> list[forms.BoundField]:
         return [self[name] for name in ("weights_format", *OF_TASK[self.chosen_task])]
+
+    @property
+    def places(self) -> list[forms.BoundField]:
+        """The controls that the asking page shows: where an error of each may stand."""
+        task = self.task_on_page
+        names = ("model", "weights_format", *OF_TASK[task], *degrees_of(task))
+        return [self[name] for name in names]
 
     @property
     def degrees(self) -> list[forms.BoundField]:
@@ -198,6 +206,8 @@ class PastedForm(WorkloadForm):
     def __init__(self, data: Mapping[str, Any]) -> None:
         told = _task_of(str(data.get("model", "")))
         super().__init__({**data, "task": told or data.get("task")})
+        shown = str(data.get("task"))
+        self.task_on_page = shown if shown in OF_TASK else "serve"
 
     def fill_models(self) -> None:
         """A text names its model itself."""

@@ -179,3 +179,18 @@ def test_a_hostile_listing_is_text(client: Client) -> None:
     page = words(client.get(HERE, {"listing": row.pk}))
     assert "<script>1" not in page
     assert "<b>x</b>" not in page
+
+
+def test_the_launch_command_of_the_chosen_plan_can_be_copied(client: Client) -> None:
+    page = words(client.get(HERE, {**EIGHT, "plan": "tp4"}))
+    assert "--tensor-parallel-size 4" in page.replace("=", " ")
+    assert "What the benchmark should show" in page
+
+
+def test_commands_over_an_unknown_network_are_given_only_when_asked_for(client: Client) -> None:
+    query = {**TRAINED, **EIGHT}
+    refused = client.get(HERE, query)
+    assert "No command is given." in words(refused)
+    assert refused.context["launch"].commands == ()
+    asked = client.get(HERE, {**query, "fabric": "unknown"})
+    assert asked.context["launch"].commands

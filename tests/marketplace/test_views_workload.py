@@ -153,7 +153,7 @@ def test_the_answer_alone_goes_to_htmx_with_every_error_place(client: Client) ->
     assert "<html" not in page
     assert 'id="answer" aria-live="polite" hx-swap-oob="true"' in page
     assert page.count('_error" aria-live="polite" hx-swap-oob="true"') == len(
-        part.context["form"].visible_fields()
+        part.context["form"].places
     )
 
 
