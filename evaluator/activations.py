@@ -36,6 +36,8 @@ GATHERED_SEQUENCE = 4
 attention and MLP whole while the layer runs (arXiv 2205.05198, section 4.2.2)."""
 
 
+UNCOVERED = Range(0.7, 1.0, 1.5)
+"""A model whose layers are not known, against plain blocks of its width: a guess."""
 RECURRENT = Range(0.75, 1.0, 1.5)
 """A layer that keeps a state, against the tensors that its definition names: no log tells more."""
 
@@ -133,9 +135,10 @@ def activations_component(
     shape: ModelShape, job: TrainingJob, plan: Plan, rank: RankClass
 ) -> Component:
     sizes, stage = sizes_of(shape), stage_of(shape, rank)
+    spread = exact(1) if shape.computable else UNCOVERED
     return Component(
         name="activations",
-        bytes=activations_bytes(stage, sizes, job, plan),
+        bytes=activations_bytes(stage, sizes, job, plan).times(spread),
         formula=_formula(shape, job),
         inputs=(
             ("tokens per micro-batch", f"{tokens_per_rank(job, plan):,}"),

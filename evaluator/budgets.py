@@ -127,3 +127,25 @@ class Change:
     key: str
     value: str
     words: str
+
+
+LONGEST = 10**8
+"""Tokens of a sequence that no model takes: where so many fit, length sets no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What the cache holds in the typical case beside everything else on a card.
+
+    `tokens` in the cache of one replica, `sequences` of full length in all replicas, `longest` is
+    the largest `max_model_len` with which the engine starts. All are 0 where the rest does not fit.
+    """
+
+    tokens: int
+    sequences: int
+    longest: int
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether no length is too long, as with states of one size."""
+        return self.longest >= LONGEST

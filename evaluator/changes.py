@@ -242,11 +242,14 @@ def _more_experts(workload: Workload, plan: Plan) -> list[Option]:
 
 
 def _more_context(workload: Workload, plan: Plan) -> list[Option]:
-    """The next degrees that share the tokens of a training sequence evenly."""
-    job, found = workload.training, []
-    for cp in (2 * plan.cp, 4 * plan.cp, 8 * plan.cp):
-        longer = replace(plan, cp=cp)
-        if job and job.seq_len % (2 * cp) == 0 and longer.gpus <= MOST_RANKS:
-            words = f"share each sequence between {cp} GPUs, {longer.gpus} in all"
-            found.append(_option(workload, longer, ("cp", cp, words)))
+    """The next degrees that share the tokens of a training sequence, and what is sharded."""
+    found: list[Option] = []
+    if workload.training is None:
+        return found
+    for times in (2, 4, 8):
+        shard = plan.shard * times if plan.shard > 1 else 1
+        longer = replace(plan, cp=plan.cp * times, shard=shard)
+        if longer.gpus <= MOST_RANKS and refusal_of(workload, longer) is None:
+            words = f"share each sequence between {longer.cp} GPUs, {longer.gpus} in all"
+            found.append(_option(workload, longer, ("cp", longer.cp, words)))
     return found

@@ -38,9 +38,9 @@ class Clerk:
     written: dict[tuple[int, Plan], PlanVerdict] = field(default_factory=dict)
     machines: dict[tuple[int, frozenset[Plan]], MachineVerdict] = field(default_factory=dict)
 
-    def ranked(self, entries: Sequence[Entry]) -> Iterator[Candidate]:
-        for rank, candidate in enumerate(self.candidates(entries)):
-            yield replace(candidate, rank=rank)
+    def ranked(self, entries: Sequence[Entry], ranks: Iterable[int]) -> Iterator[Candidate]:
+        """Those of the ordered entries that have these ranks."""
+        return (replace(self._candidate(entries[rank]), rank=rank) for rank in ranks)
 
     def candidates(self, entries: Sequence[Entry]) -> Iterator[Candidate]:
         return (self._candidate(entry) for entry in entries)

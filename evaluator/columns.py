@@ -110,6 +110,7 @@ class Models:
         self._sizes = stacked(Sizes, [sizes_of(shape) for shape in shapes])
         self._table = StageTable(self.shapes)
         self._cache: dict[tuple[object, ...], CacheSizes] = {}
+        self._adapters: dict[tuple[Lora, Layer], Column] = {}
 
     def sizes(self, which: Column) -> Sizes:
         return taken(self._sizes, lambda column: column[which])
@@ -127,11 +128,17 @@ class Models:
 
     def adapters(self, lora: Lora, held: Stage, plan: Plan, which: Column) -> Number:
         """Adapter parameters on one GPU of each rank class."""
-        count = sum(self._adapters(lora, kind)[which] * times for kind, times in held.kinds)
+        count = sum(self._in_layer(lora, kind)[which] * times for kind, times in held.kinds)
         return share_of_adapters(count, plan.tp)
 
-    def _adapters(self, lora: Lora, kind: Layer) -> Column:
-        return np.array([adapters_in_layer(shape, lora, kind) for shape in self.shapes])
+    def _in_layer(self, lora: Lora, kind: Layer) -> Column:
+        if (lora, kind) not in self._adapters:
+            models = self._table.having(kind)
+            found = [adapters_in_layer(self.shapes[model], lora, kind) for model in models]
+            held = np.zeros(len(self.shapes), dtype=np.array(found).dtype)
+            held[models] = found
+            self._adapters[lora, kind] = held
+        return self._adapters[lora, kind]
 
 
 def budget_columns(workload: Workload, models: Models, which: Column, plans: Plan) -> BudgetColumns:
@@ -171,8 +178,9 @@ def _serving(
         "weights": weights_bytes(held, sizes.beyond, form, plan),
         "kv_cache": kept,
         "activations": peak_bytes(sizes, job, plan, held.rank),
-        "engine_overhead": runs.beside(plan.tp * plan.pp),
+        "engine_overhead": runs.alone,
         "cuda_graphs": runs.graphs,
+        "communicators": runs.communicators(plan.tp * plan.pp * plan.dp),
         "cache_reserve": kept.scaled(left),
         "tower_profile": choose_range(towered, TOWER, exact(0.0)),
         "lora_buffers": exact(0.0),

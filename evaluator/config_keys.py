@@ -60,6 +60,7 @@ _WITHOUT_INFLUENCE = """
     time_step_min time_step_max time_step_limit time_step_floor time_step_rank time_step_scale
     time_step_init_scheme moe_shared_expert_overlap mixer_rms_eps rms_norm expand
     attn_rotary_emb mamba_proj_bias normalization_function position_embedding_type router_dtype
+    fused_add_norm pad_vocab_size_multiple d_inner dt_rank norm_before_gate
     mtp_hybrid_override_pattern mtp_layers_block_type
 """
 

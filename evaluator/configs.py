@@ -61,6 +61,7 @@ tenth too low."""
 GENERATORS = re.compile(r"(ForCausalLM|LMHeadModel|ForConditionalGeneration|ForImageTextToText)$")
 """Classes that end in an output head. Others, such as classifiers and drafts, hold other parts."""
 
+EMPTY_MEANS_NONE = ("ssm_cfg", "quantization_config")
 NEEDED_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
@@ -146,8 +147,10 @@ def _flatten(document: Mapping[str, Any]) -> Mapping[str, Any]:
     for key in ("text_config", "llm_config"):
         merged.pop(key, None)
     for old, new in ALIASES.items():
-        if old in merged and merged.get(new) is None:
+        if old in merged and merged.get(new) in (None, merged[old]):
             merged[new] = merged.pop(old)
+    for key in (key for key in EMPTY_MEANS_NONE if merged.get(key) == {}):
+        merged.pop(key)
     return merged
 
 

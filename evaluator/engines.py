@@ -55,17 +55,27 @@ class Engine:
     growth: Range = GROWTH
     samples_on_first: bool = False
 
+    def communicators(self, ranks: Number) -> Range:
+        """What more than one GPU of a replica adds outside the tensor allocator on each."""
+        pairs = zip(_ends(self.joined), _ends(self.alone), strict=True)
+        first = Range(*(joined - alone for joined, alone in pairs))
+        grown = first + self.growth.scaled(larger(0, _doublings(ranks) - 1))
+        return choose_range(ranks > 1, grown, exact(0.0))
+
     def beside(self, ranks: Number) -> Range:
         """Bytes outside the tensor allocator on one of `ranks` GPUs of a replica."""
-        grown = self.joined + self.growth.scaled(larger(0, _doublings(ranks) - 1))
-        return choose_range(ranks > 1, grown, self.alone)
+        return self.alone + self.communicators(ranks)
 
     @property
     def outside(self) -> tuple[str, ...]:
         """Components that need room on the card, but not inside the engine's share."""
         if self.share is Share.STATIC:
-            return ("activations", "engine_overhead", "cuda_graphs")
+            return ("activations", "engine_overhead", "communicators", "cuda_graphs")
         return () if self.graphs_inside or self.share is not Share.TOTAL else ("cuda_graphs",)
+
+
+def _ends(size: Range) -> tuple[Number, Number, Number]:
+    return size.low, size.typical, size.high
 
 
 def _doublings(ranks: Number) -> Number:

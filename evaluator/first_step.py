@@ -14,6 +14,9 @@ from evaluator.machine import Machine
 from evaluator.ranges import Range, exact
 from evaluator.units import SECONDS_PER_HOUR
 
+HOURS_FROM = 6 * 3600
+"""Seconds from which on minutes are no longer read."""
+
 
 @dataclass(frozen=True)
 class FirstStep:
@@ -33,9 +36,10 @@ class FirstStep:
 
     @cached_property
     def words(self) -> str:
-        low, high = self.seconds.low / 60, self.seconds.high / 60
+        seconds, unit = (60, "minutes") if self.seconds.high < HOURS_FROM else (3600, "hours")
+        low, high = self.seconds.low / seconds, self.seconds.high / seconds
         rate = "the stated" if self.stated else "an assumed"
-        return f"{low:.0f} to {high:.0f} minutes to the first step at {rate} download rate"
+        return f"{low:,.0f} to {high:,.0f} {unit} to the first step at {rate} download rate"
 
 
 def seconds_for(byte_count: float, rate: Range) -> Range:

@@ -185,7 +185,7 @@ _FORM_ALONE = re.compile(
     _FLAGS,
 )
 _FIGURE = (
-    r"(?P<figure>[0-9]{1,3}(?:,[0-9]{3}|[0-9]?(?:\.[0-9]{1,3})?))\s?(?P<unit>TiB|TB|GiB|GB|G)"
+    r"(?P<figure>[0-9]{1,3}(?:,[0-9]{3}|[0-9]?(?:\.[0-9]{1,3})?))\s?(?P<unit>TiB|TB|To|GiB|GB|Go|G)"
     r"(?![A-Za-z0-9/]|[\s_-]?(?:RAM|DDR|LPDDR|NVMe|SSD|HDD|disk|storage|system|host))"
 )
 _MORE = (
@@ -223,7 +223,7 @@ def _tail(text: str, position: int) -> Iterator[re.Match[str]]:
         position = item.end()
 
 
-_GB_IN = {"TB": 1000, "TIB": 1024}
+_GB_IN = {"TB": 1000, "TO": 1000, "TIB": 1024}
 
 
 def _gigabytes(item: re.Match[str]) -> Decimal:

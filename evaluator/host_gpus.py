@@ -167,17 +167,19 @@ LEAST_SHM = GIB
 
 
 def has_small_shm(seen: Topology | None) -> bool:
-    return bool(seen and seen.of_kind(FaultKind.SMALL_SHM))
+    """Whether NCCL was seen to fail for want of it, or `df` showed too little."""
+    kinds = (FaultKind.SHM_FAILED, FaultKind.SMALL_SHM)
+    return bool(seen and any(seen.of_kind(kind) for kind in kinds))
 
 
 @lru_cache(maxsize=4096)
 def shm_item(size: int | None, grade: Grade, failed: bool, exchanges: bool) -> HostItem:
-    """`failed` where NCCL was seen to fail for want of it. A flag of the container mends it, so
-    what is too small now is open, not lost."""
+    """`failed` where it was seen to be too small. A flag of the container mends it, so that is
+    open, not lost."""
     if not exchanges:
         return SHM.passes("One process per GPU, and none meets another.", grade)
     if failed:
-        return SHM.unknown("NCCL could not map its segment in it.", Grade.MEASURED)
+        return SHM.unknown("It was seen to be too small for NCCL's segments.", Grade.MEASURED)
     if size is None:
         return SHM.unknown("The size of /dev/shm is not stated.")
     words = f"{gib(size):.2g} GiB in /dev/shm."

@@ -74,6 +74,7 @@ TRAINING_KEYS = (
     "zero_stage",
     "sequence_parallel",
     "chunked_loss",
+    "reduce_bucket_size",
     "lora",
     "offload",
     "schedule",
@@ -168,7 +169,7 @@ def _prefix_share(keys: Fields) -> tuple[float, float]:
 def _lengths(keys: Fields, defaults: Defaults, longest: int | None) -> tuple[int, int]:
     """Prompt and answer; what is assumed of them stays within a stated `max_model_len`."""
     usual = ServingJob()
-    room = longest or usual.sequence_tokens
+    room = longest or LONGEST
     stated = keys.integer("input_tokens", 1, LONGEST)
     answer = keys.integer("output_tokens", 0, LONGEST)
     assumed = min(usual.output_tokens, room // 5, max(0, room - (stated or 0)))

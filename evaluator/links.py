@@ -94,6 +94,8 @@ TOLERANT = frozenset({Use.DATA, Use.PIPELINE})
 """Uses that every link inside a machine carries: gradients once per step, one hop per stage."""
 
 
+WAITED_FOR = frozenset({Use.TENSOR, Use.EXPERT})
+"""Uses that every layer waits for: no compute hides them."""
 HIDDEN = frozenset({Use.SHARDED, Use.CONTEXT})
 """Uses that compute hides in part: how much, only a benchmark tells."""
 

@@ -8,6 +8,8 @@ from functools import lru_cache
 from math import ceil
 
 from evaluator.budgets import (
+    LONGEST,
+    Capacity,
     Change,
     Component,
     Fit,
@@ -36,6 +38,7 @@ from evaluator.training import training_components
 from evaluator.units import GIB, gib
 
 __all__ = [
+    "Capacity",
     "Change",
     "Component",
     "Fit",
@@ -45,6 +48,7 @@ __all__ = [
     "budget",
     "cache_room",
     "cache_tokens",
+    "capacity",
     "fit",
     "longest_start",
     "max_concurrent_sequences",
@@ -188,6 +192,16 @@ def _cards(needed_bytes: int) -> str:
     return f", such as {' or '.join(sorted(smallest.values()))}" if smallest else ""
 
 
+def capacity(workload: Workload, plan: Plan, usable_bytes: int | None) -> Capacity | None:
+    """None for a training job, an unknown model or an unknown card."""
+    if usable_bytes is None:
+        return None
+    asked = (cache_tokens, max_concurrent_sequences, longest_start)
+    found = [one(workload, plan, usable_bytes) for one in asked]
+    known = [one for one in found if one is not None]
+    return Capacity(*known) if len(known) == len(found) else None
+
+
 def max_concurrent_sequences(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
     """Sequences of full length that the caches of all replicas hold, in the typical case.
 
@@ -275,6 +289,3 @@ def _longest(room: float, workload: Workload, plan: Plan, rank: RankClass) -> in
         fits = sequence_bytes(workload.model, job, plan, rank, middle) <= room
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
-
-
-LONGEST = 10**8

@@ -19,7 +19,7 @@ from evaluator.grouping import assign
 from evaluator.held import Held, exchanges_of
 from evaluator.link_faults import cut_off, faulty, stopped, suspicions, with_shared_memory
 from evaluator.link_verdicts import LinkVerdict, LinkWord
-from evaluator.links import FULL_MESH, Demand, Use
+from evaluator.links import FULL_MESH, WAITED_FOR, Demand
 from evaluator.machine import Machine
 from evaluator.plans import Plan
 
@@ -61,7 +61,7 @@ def _without_matrix(held: Held) -> LinkVerdict | None:
         return fault
     if shown := held.reached:
         return _by_rate(held, shown)
-    blocked = held.demand.use is Use.TENSOR and cut_off(held)
+    blocked = held.demand.use in WAITED_FOR and cut_off(held)
     return _too_slow(held, Code.NO_PEER_ACCESS) if blocked else None
 
 
@@ -122,8 +122,8 @@ def _obstacle(held: Held) -> Code | None:
     if is_fabric(held.link) or _connected(held):
         return None
     if cut_off(held):
-        return Code.NO_PEER_ACCESS if held.demand.use is Use.TENSOR else None
-    if held.demand.use is not Use.TENSOR or held.topology.flattened:
+        return Code.NO_PEER_ACCESS if held.demand.use in WAITED_FOR else None
+    if held.demand.use not in WAITED_FOR or held.topology.flattened:
         return None
     if _crosses(held):
         return Code.LINK_CROSSES_SOCKETS

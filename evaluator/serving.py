@@ -56,6 +56,7 @@ def serving_components(
     model, runs = workload.model, engine_of(job)
     cache = kv_component(model, job, plan, rank)
     optional = (
+        _communicators(runs, plan),
         _cache_reserve(job, runs, cache),
         _tower_profile(model, rank),
         lora_buffers(model, job, plan, rank),
@@ -65,7 +66,7 @@ def serving_components(
         weights_component(model, workload.weights_format, form, plan, rank),
         cache,
         activation_peak(model, job, plan, rank),
-        _engine_overhead(runs, plan),
+        _engine_overhead(runs),
         _cuda_graphs(runs),
         *(part for part in optional if part),
     )
@@ -180,12 +181,24 @@ def activation_peak(
     )
 
 
-def _engine_overhead(runs: Engine, plan: Plan) -> Component:
-    ranks = plan.tp * plan.pp
+def _engine_overhead(runs: Engine) -> Component:
     return Component(
         name="engine_overhead",
-        bytes=runs.beside(ranks),
-        formula="CUDA context, libraries and, on several GPUs, communicators that grow with them",
+        bytes=runs.alone,
+        formula="CUDA context and libraries, outside the tensor allocator",
+        inputs=(("engine", f"{runs.name} since {_dotted(runs)}"),),
+        source=runs.sources,
+    )
+
+
+def _communicators(runs: Engine, plan: Plan) -> Component | None:
+    ranks = plan.tp * plan.pp * plan.dp
+    if ranks == 1:
+        return None
+    return Component(
+        name="communicators",
+        bytes=runs.communicators(ranks),
+        formula="buffers of NCCL for two GPUs of a replica, and more for each doubling beyond",
         inputs=(
             ("engine", f"{runs.name} since {_dotted(runs)}"),
             ("GPUs of a replica", str(ranks)),

@@ -77,22 +77,25 @@ def shortlist(
     *,
     among: Column | None = None,
     judged: Judged | None = None,
+    skip: int = 0,
 ) -> Shortlist:
     """Ranks the offers of a fleet by the rule of the workload, in an order free of the input's.
 
-    `among` marks the offers to look at, all without it. `judged` is what `judge_fleet` gave for a
-    workload of this fingerprint before. `now` lets findings name an age.
+    `skip` rows are ranked and not written out, but for ranks 0 and 1: the answer stands in one of
+    them, on later pages too. `among` marks the offers to look at, all without it. `judged` is what
+    `judge_fleet` gave for a workload of this fingerprint before. `now` lets findings name an age.
     """
     asked = np.ones(len(fleet.offers), dtype=bool) if among is None else among
     inside = asked & fleet.in_regions(workload.needs)
     verdicts = judged or judge_fleet(workload, fleet)
     race = Race.of(workload, fleet, verdicts, inside)
     race.hide(OUTSIDE_REGIONS, int(asked.sum() - inside.sum()))
-    picked = race.picked(limit)
+    picked = race.picked(limit + skip)
+    written = sorted({0, 1, *range(skip, len(picked.rows))} & set(range(len(picked.rows))))
     clerk = Clerk(workload, fleet, race.choices, race.terms, inside, now)
     return Shortlist(
         total=int(asked.sum()),
-        rows=tuple(clerk.ranked(picked.rows)),
+        rows=tuple(clerk.ranked(picked.rows, written)),
         unranked=tuple(clerk.candidates(picked.unranked)),
         near_misses=tuple(clerk.candidates(picked.near)),
         hidden={reason: count for reason, count in race.hidden.items() if count},

@@ -21,7 +21,8 @@ from evaluator.connections import (
     rate_for,
     together,
 )
-from evaluator.evidence import BenchmarkRow, Format, Reading, Sign
+from evaluator.evidence import BenchmarkRow, Format, Reading, Sign, Trouble
+from evaluator.evidence.readings import troubles
 from evaluator.facts import Grade
 from evaluator.gpus import read_label
 from evaluator.machine import LinkClass
@@ -136,12 +137,17 @@ def _at(reading: Reading, one: int, other: int) -> str | None:
 def _facts(held: Sequence[Reading], topology: Topology, grade: Grade) -> Iterator[Seen]:
     if topology != Topology(gpus=topology.gpus):
         yield Seen("topology", topology, grade, IN_A_GUEST if topology.flattened else "")
-    if link := link_of(topology):
+    if (link := link_of(topology)) and not any(_headless(one) for one in held):
         yield Seen("link", link, grade, IN_A_GUEST if topology.flattened else "")
     rate = rate_for(topology, topology.gpus)
     if rate:
         yield Seen("link_bytes_per_s", rate.bytes_per_s, Grade.BENCHMARKED)
     yield from _from_each(held, grade)
+
+
+def _headless(reading: Reading) -> bool:
+    """Without its header a matrix that was cut looks like that of a smaller machine."""
+    return bool(reading.matrix) and Trouble.HEADER_MISSING in troubles(reading.problems)
 
 
 def _from_each(held: Sequence[Reading], grade: Grade) -> Iterator[Seen]:
@@ -157,11 +163,16 @@ def _from_each(held: Sequence[Reading], grade: Grade) -> Iterator[Seen]:
         "pcie_generation": min(slots, default=None),
         "pcie_lanes": min(lanes, default=None),
         "power_limit_watts": round(min(limits)) if limits else None,
+        "shm_bytes": next(
+            (one.shared_memory_bytes for one in held if one.shared_memory_bytes), None
+        ),
+        "virtual": next((one.virtual for one in held if one.virtual is not None), None),
         "driver_version": next((one.driver for one in held if one.driver), None),
         "cuda_version": next((one.cuda for one in held if one.cuda), None),
         "nccl_version": next((one.nccl_version for one in held if one.nccl_version), None),
     }
-    yield from (Seen(name, value, grade) for name, value in values.items() if value)
+    known = ((name, value) for name, value in values.items() if value is not None)
+    yield from (Seen(name, value, grade) for name, value in known)
 
 
 def _only(words: Iterable[str | None]) -> str | None:

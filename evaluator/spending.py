@@ -46,6 +46,11 @@ def billed_hours(
     return max(units * unit_hours, least_hours)
 
 
+def machine_hours(hours: float, machines: int, unit_hours: Decimal) -> Decimal:
+    """Paid hours of all machines together: each is billed in whole units of its own."""
+    return billed_hours(hours, unit_hours) * machines
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Money in the currency of the rate, by the ends of the hours."""

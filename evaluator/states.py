@@ -20,7 +20,7 @@ from evaluator.partition import (
 from evaluator.plans import Plan
 from evaluator.ranges import Number, Range, choose, choose_range, exact, larger
 from evaluator.shapes import ModelShape
-from evaluator.weights import weights_on
+from evaluator.weights import UNCOVERED_SPREAD, weights_on
 
 GATHERED_BYTES = 2
 """Sharded training computes in 16 bits: a gathered parameter takes 2 bytes."""
@@ -138,9 +138,10 @@ def states_component(
         return _lora_component(workload, job, form, plan, rank)
     size = _states_on(workload.model, job, on_device(job), plan, rank)
     each = sharded_bytes_per_param(on_device(job), job.zero_stage, plan.shard)
+    guessed = not workload.model.computable and plan.tp * plan.pp > 1
     return Component(
         name="model_states",
-        bytes=spread_states(size, plan),
+        bytes=spread_states(size, plan).times(UNCOVERED_SPREAD if guessed else exact(1)),
         formula="parameters on this rank x bytes per parameter, shared by the shard group",
         inputs=(
             ("parameters on this rank", f"{local_count(workload.model, plan, rank):,.0f}"),

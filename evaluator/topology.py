@@ -14,7 +14,7 @@ from evaluator.connections import FaultKind, Topology, rates_of
 from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.group_rates import reached
-from evaluator.held import benchmark_of, clearing_rate, exchanges_of
+from evaluator.held import benchmark_of, clearing_rate, exchanges_of, programs_of
 from evaluator.link_verdicts import SEVERITY, GroupVerdict, LinkVerdict, LinkWord
 from evaluator.links import (
     CARRIED_BY,
@@ -228,7 +228,7 @@ def _insufficient(
     plan: Plan, demand: Demand, fact: Fact[LinkClass], link: LinkClass, messages: tuple[int, ...]
 ) -> LinkVerdict:
     reason = f"the slowest pair among {demand.ranks} GPUs sets the pace of {demand.use}"
-    command = benchmark_of(demand.ranks, messages)
+    command = benchmark_of(demand.use, demand.ranks, messages)
     rate = clearing_rate(demand.ranks, messages)
     gaps = {"plan": plan.label, "link": words_of(link), "command": command, "rate": rate}
     found = finding(Code.LINK_INSUFFICIENT, **gaps, reason=reason)
@@ -248,7 +248,7 @@ def _depends(
         f"{words_of(link)} is {fact.grade.word}; whether it carries {demand.use} over "
         f"{demand.ranks} GPUs only a benchmark tells."
     )
-    command = benchmark_of(demand.ranks, messages)
+    command = benchmark_of(demand.use, demand.ranks, messages)
     rate = clearing_rate(demand.ranks, messages)
     gaps = {"plan": plan.label, "link": words_of(link), "command": command, "rate": rate}
     return LinkVerdict(
@@ -290,7 +290,8 @@ def _benchmarked_fabric(
     """The all-reduce of the most ranks over machines. None where its rate settles nothing."""
     ranks = max((rate.ranks for rate in topology.rates if rate.nodes > 1), default=0)
     nodes = max((rate.nodes for rate in topology.rates if rate.ranks == ranks), default=0)
-    curve = rates_of(topology, ranks, nodes)
+    curves = (rates_of(topology, ranks, nodes, program) for program in programs_of(demand.use))
+    curve = next((found for found in curves if found), ())
     shown = reached(curve, _messages(demand, exchanges), CARRIES_BETWEEN, fabric=False)
     if shown is None:
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from evaluator.adapters import adapter_params
 from evaluator.calibration import constants, figure
 from evaluator.collectives import Operation
 from evaluator.devices import Device
@@ -225,6 +226,14 @@ class HeldPart:
     inner: int
 
 
+def trained_share(model: StepModel) -> float:
+    """Share of the parameters that get gradients: all, or those of the adapters."""
+    params = total_params(model.shape)
+    if model.job.lora is None or not params:
+        return 1.0
+    return adapter_params(model.shape, model.job.lora) / params
+
+
 def held_parts(model: StepModel) -> list[HeldPart]:
     """All parameters, and apart from them experts that are dealt out."""
     layout = model.layout
@@ -242,8 +251,7 @@ def held_parts(model: StepModel) -> list[HeldPart]:
 
 def _copies(model: StepModel, setting: Setting, held: HeldPart) -> float:
     """One reduction of the gradients per step."""
-    trained = 0.01 if model.job.lora else 1.0
-    size = held.params * trained * model.job.precision.grad_bytes
+    size = held.params * trained_share(model) * model.job.precision.grad_bytes
     group = group_of(model.layout, model.links, held.ranks, held.inner)
     return _timed(setting, Operation.ALL_REDUCE, group, size)
 
@@ -257,7 +265,8 @@ def _sharded(model: StepModel, setting: Setting, held: HeldPart) -> float:
     gathers = 2 * model.rounds if job.zero_stage >= 3 else 1
     scatters = model.rounds if job.zero_stage >= 2 else 1
     gathered = gathers * layers * _timed(setting, Operation.ALL_GATHER, group, one)
-    scattered = scatters * layers * _timed(setting, Operation.REDUCE_SCATTER, group, one)
+    gradients = one * trained_share(model)
+    scattered = scatters * layers * _timed(setting, Operation.REDUCE_SCATTER, group, gradients)
     return gathered + scattered + _between_copies(model, setting, held)
 
 
@@ -266,8 +275,7 @@ def _between_copies(model: StepModel, setting: Setting, held: HeldPart) -> float
     copies = held.ranks // held.shard
     if copies < 2:
         return 0.0
-    trained = 0.01 if model.job.lora else 1.0
-    size = held.params * trained * model.job.precision.grad_bytes / held.shard
+    size = held.params * trained_share(model) * model.job.precision.grad_bytes / held.shard
     group = group_of(model.layout, model.links, copies, held.inner * held.shard)
     return _timed(setting, Operation.ALL_REDUCE, group, size)
 
@@ -276,5 +284,5 @@ def _optimizer(model: StepModel) -> float:
     """States are read and written once by the ranks that hold them."""
     params = total_params(model.shape) or active_of(model.shape) or 0
     held = params / (model.layout.tensor * model.layout.stages * max(1, model.layout.shard))
-    held *= 0.01 if model.job.lora else 1.0
+    held *= trained_share(model)
     return 2 * held * model.job.precision.bytes_per_param / model.device.memory_bytes_per_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluator.budgets import Component
 from evaluator.formats import WeightFormat, weight_format
 from evaluator.jobs import Workload
-from evaluator.parameters import others, total_params
+from evaluator.parameters import Split, others, total_params
 from evaluator.partition import (
     Piece,
     RankClass,
@@ -111,7 +111,16 @@ def weights_component(
             ("weights_format", format_name),
             ("bits of a quantised weight", f"{form.bits.typical:g}"),
             ("layers on this rank", str(rank.layers)),
+            ("whole on every tensor rank", _replicated(shape, rank)),
             ("tp", str(plan.tp)),
         ),
         source=f"{shape.source or 'the model config'}; {form.source}",
     )
+
+
+def _replicated(shape: ModelShape, rank: RankClass) -> str:
+    """Parameters that tensor parallelism does not divide, in words."""
+    if not shape.computable:
+        return "unknown"
+    pieces = (one for one in stage_of(shape, rank).pieces if one.split is Split.NONE)
+    return f"{sum(one.params * one.count for one in pieces):,} parameters"

@@ -29,6 +29,7 @@ COMPONENTS = (
     "kv_cache",
     "activations",
     "engine_overhead",
+    "communicators",
     "cuda_graphs",
     "cache_reserve",
     "tower_profile",

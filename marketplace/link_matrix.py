@@ -12,11 +12,13 @@ from evaluator.connections import Topology, family
 from evaluator.links import words_of
 from evaluator.machine import LinkClass
 
-CELL, SMALL_CELL, FEW = 38.0, 26.0, 10
+CELL, SMALL_CELL, FEW = 44.0, 32.0, 10
 """A side of a cell in the picture's own units; smaller where there are more GPUs than a few."""
 MOST_DRAWN = 72
 """GPUs of the largest machine that is rented as one; beyond it a paste is no machine."""
 LEFT, TOP, GAP, BRACKET = 74.0, 24.0, 14.0, 18.0
+TAB = 11.0
+"""Height of the corner that holds a declaration."""
 
 TONES = {
     "NV": "fabric",
@@ -33,7 +35,7 @@ TONES = {
 MEANINGS = {
     "fabric": "a link made for GPUs (NV# counts its lanes)",
     "switch": "PCIe below one host bridge (PIX, PXB)",
-    "host": "through a host bridge (PHB)",
+    "host": "through a host bridge (PHB, in AMD's word PCIE)",
     "node": "between host bridges of one NUMA node (NODE)",
     "far": "between NUMA nodes (SYS)",
     "unseen": "not seen",
@@ -65,11 +67,20 @@ class Cell:
 
     @property
     def base(self) -> float:
-        return self.y + self.side / 2 + 4
+        """Where the letters stand: lower where a declaration takes the corner above them."""
+        return self.y + self.side / 2 + (TAB / 2 + 3 if self.declared else 4)
 
     @property
-    def right(self) -> float:
-        return self.x + self.side
+    def tab_width(self) -> float:
+        return 6.0 * len(self.declared) + 4
+
+    @property
+    def tab_x(self) -> float:
+        return self.x + self.side - 1 - self.tab_width
+
+    @property
+    def tab_middle(self) -> float:
+        return self.tab_x + self.tab_width / 2
 
 
 @dataclass(frozen=True, slots=True)

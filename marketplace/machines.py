@@ -247,7 +247,7 @@ def _is_ambiguous(listing: Listing) -> bool:
 
 
 def _said(fact: Fact[Any]) -> str:
-    return f"{fact.grade.word} {fact.value}"
+    return f"{fact.grade.word} {str(fact.value).replace('_', ' ')}"
 
 
 def _source(listing: Listing) -> str:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 
 from marketplace.models import Outbox
 
-Send = Callable[[str, Sequence[int]], None]
-"""Hands a task name and its ids to the broker. Raises whatever the broker raises."""
+Send = Callable[[str, Sequence[int], int], None]
+"""Hands a task name, its ids and the number of its message to the broker. Raises whatever the
+broker raises."""
+
+LOST_AFTER = timedelta(minutes=15)
+"""Longer than a message is invisible and its task may run: a broker that has not had it done by
+then has lost it, say because it was started anew and empty."""
+
+MOST_SENDINGS = 5
 
 KEPT = timedelta(days=7)
 """How long a published message stays, to answer whether it was sent."""
@@ -32,9 +39,9 @@ def publish(send: Send, now: datetime, limit: int = 100) -> int:
     at all. A broker that fails ends the round: the rest keeps its order and waits.
     """
     sent = 0
-    for message in Outbox.objects.filter(published_at__isnull=True).order_by("id")[:limit]:
+    for message in _due(now).order_by("id")[:limit]:
         try:
-            send(message.task, message.arguments)
+            send(message.task, message.arguments, message.pk)
         except UnknownTask as error:
             _count_attempt(message, error)
         except Exception as error:
@@ -47,6 +54,16 @@ def publish(send: Send, now: datetime, limit: int = 100) -> int:
     if sent:
         Outbox.objects.filter(published_at__lt=now - KEPT).delete()
     return sent
+
+
+def _due(now: datetime) -> QuerySet[Outbox]:
+    """What was never sent, and what was sent and is lost. Tasks are safe to run twice."""
+    lost = Q(published_at__lt=now - LOST_AFTER, handled_at=None, attempts__lt=MOST_SENDINGS)
+    return Outbox.objects.filter(Q(published_at__isnull=True) | lost)
+
+
+def note_handled(message: int, now: datetime) -> None:
+    Outbox.objects.filter(pk=message, handled_at=None).update(handled_at=now)
 
 
 def _count_attempt(message: Outbox, error: Exception) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 from evaluator.connections import Topology
 from evaluator.facts import Grade
 from evaluator.group_rates import speeds_of
+from evaluator.links import words_of
+from evaluator.machine import LinkClass
 from evaluator.sightings import Seen
 from marketplace.link_matrix import describe
-from marketplace.templatetags.present import gb, gb_per_s, gib, words
+from marketplace.templatetags.present import gb, gb_per_s, gib
 
 
 def _plain(value: object) -> str:
@@ -20,6 +22,10 @@ def _plain(value: object) -> str:
 
 def _yes_or_no(value: object) -> str:
     return "yes" if value else "no"
+
+
+def _link_words(value: str) -> str:
+    return words_of(LinkClass(value))
 
 
 SHOWN: tuple[tuple[str, str, Callable[[Any], str], tuple[str, ...]], ...] = (
@@ -32,7 +38,7 @@ SHOWN: tuple[tuple[str, str, Callable[[Any], str], tuple[str, ...]], ...] = (
         ("vram", "vram_total", "GpuInfo"),
     ),
     ("form_factor", "Form factor", _plain, ("form_factor",)),
-    ("link", "Link between GPUs", words, ("link",)),
+    ("link", "Link between GPUs", _link_words, ("link",)),
     ("link_bytes_per_s", "Link speed, one direction", gb_per_s, ()),
     ("inter_node", "Network between machines", _plain, ("inter_node",)),
     ("inter_node_bytes_per_s", "Network speed, one direction", gb_per_s, ()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 
 from django.utils import timezone
@@ -114,6 +115,32 @@ def accepted_machines(
     by_machine = sorted(rows, key=lambda row: row.machine_id, reverse=True)
     groups = [tuple(looks) for _, looks in groupby(by_machine, lambda row: row.machine_id)]
     return [_accepted(listing, looks) for looks in groups[:MOST_PICTURES]]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One paste in the timeline of a listing, with what it showed in a line each."""
+
+    row: Evidence
+    lines: tuple[SeenLine, ...]
+
+    @property
+    def expired(self) -> bool:
+        return self.row.expires_at is not None and self.row.expires_at <= timezone.now()
+
+
+def timeline(rows: Iterable[Evidence]) -> list[Look]:
+    """Pastes with their facts as they count today: what has expired is declared."""
+    now = timezone.now()
+    return [Look(row, tuple(_lines(row, now))) for row in rows]
+
+
+def _lines(row: Evidence, now: datetime) -> list[SeenLine]:
+    facts = (fact_of(fact, now) for fact in row.facts.all())
+    named = zip((fact.name for fact in row.facts.all()), facts, strict=True)
+    return seen_lines(
+        Seen(name, fact.value, fact.grade) for name, fact in named if name != "topology"
+    )
 
 
 def _accepted(listing: Listing, looks: tuple[Evidence, ...]) -> AcceptedMachine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from celery.signals import task_postrun
 from django.utils import timezone
 
 from marketplace import evaluations, outbox, sync
@@ -51,8 +52,20 @@ def publish_outbox() -> None:
     outbox.publish(send, timezone.now())
 
 
-def send(name: str, ids: Sequence[int]) -> None:
+def send(name: str, ids: Sequence[int], message: int) -> None:
     """To the broker, or straight to the function where no broker is set."""
     if name not in app.tasks:
         raise outbox.UnknownTask(name)
-    app.tasks[name].apply_async(args=tuple(ids))
+    app.tasks[name].apply_async(args=tuple(ids), task_id=f"{MESSAGE}{message}")
+
+
+MESSAGE = "outbox-"
+"""Begins the name of a task that came out of the outbox; the number of its message follows."""
+
+
+@task_postrun.connect
+def note_handled(task_id: str, **_: object) -> None:
+    """A message whose worker died is not handled: it is delivered again, or sent again."""
+    number = task_id.removeprefix(MESSAGE)
+    if number != task_id and number.isdecimal():
+        outbox.note_handled(int(number), timezone.now())

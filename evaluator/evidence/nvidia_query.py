@@ -109,6 +109,7 @@ def _reading(start: int, head: Card, cards: list[Card], paste: Paste) -> Reading
         cuda=head.values.get(("", "CUDA Version")),
         mig_enabled=_mig(cards),
         power_limit_w=_power(cards),
+        virtual=_virtual(cards),
         ecc=_ecc(cards),
         fabric_state=_fabric(cards),
         pcie=slots or None,
@@ -170,6 +171,22 @@ def _whole(figures: list[int | None]) -> tuple[int, ...] | None:
 def _mig(cards: list[Card]) -> bool | None:
     words = [card.values.get(("MIG Mode", "Current")) for card in cards]
     known = [word == "Enabled" for word in words if word in ("Enabled", "Disabled")]
+    return any(known) if known else None
+
+
+GUEST = {"None": False, "Pass-Through": True, "VGPU": True}
+"""What the driver says of itself. A hypervisor's own modes say nothing of a guest."""
+
+
+def _virtual(cards: list[Card]) -> bool | None:
+    """Whether any GPU is seen from inside a virtual machine."""
+    words = (
+        value
+        for card in cards
+        for (_, key), value in card.values.items()
+        if key == "Virtualization Mode"
+    )
+    known = [GUEST[word] for word in words if word in GUEST]
     return any(known) if known else None
 
 

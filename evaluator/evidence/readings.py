@@ -267,6 +267,7 @@ class Reading:
     mig_enabled: bool | None = None
     mig_instances: tuple[MigInstance, ...] = ()
     power_limit_w: tuple[float, ...] | None = None
+    virtual: bool | None = None
     ecc: tuple[bool | None, ...] | None = None
     fabric_state: str | None = None
 

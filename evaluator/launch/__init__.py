@@ -9,6 +9,8 @@ from evaluator.collectives import traffic
 from evaluator.findings import Code, Finding, finding
 from evaluator.jobs import Workload
 from evaluator.launch.benchmark import benchmark_of
+from evaluator.launch.deepspeed import deepspeed
+from evaluator.launch.megatron import megatron
 from evaluator.launch.serving import Serving, sglang, vllm
 from evaluator.launch.sheet import (
     Benchmark,
@@ -19,7 +21,8 @@ from evaluator.launch.sheet import (
     Predicted,
 )
 from evaluator.launch.shell import safe_name
-from evaluator.launch.training import Training, deepspeed, megatron, torchtitan
+from evaluator.launch.torchtitan import torchtitan
+from evaluator.launch.training import Training
 from evaluator.link_verdicts import LinkVerdict
 from evaluator.machine import Machine
 from evaluator.memory import budget
@@ -112,6 +115,9 @@ def _assumptions(workload: Workload, plan: Plan, *, named: bool) -> Iterator[str
     if workload.serving:
         yield from _serving_assumptions(workload, plan)
     else:
+        if plan.joins_machines:
+            slots = f"slots={plan.gpus // plan.nodes}"
+            yield f"DeepSpeed's hostfile has a line for each machine: its address and {slots}."
         yield "CONFIG is torchtitan's own file for this model: its flavour, tokenizer and data."
         yield "DATASET is the dataset; Megatron-LM runs on mock data until --data-path replaces it."
         yield "Rates of 1e-4 and the like are placeholders: they change no time and no memory."

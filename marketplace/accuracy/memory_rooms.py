@@ -13,7 +13,7 @@ from evaluator.memory import budget, fit
 from evaluator.parameters import total_params
 from evaluator.partition import rank_classes
 from evaluator.plans import Plan
-from evaluator.ranges import Range
+from evaluator.ranges import Range, total
 from evaluator.serving import engine_of
 from evaluator.states import states_component
 from evaluator.units import GIB
@@ -55,7 +55,8 @@ def kv_room(case: Case) -> Range:
     runs = engine_of(job)
     share = 1.0 if runs.share is Share.NONE else job.memory_utilization
     allowed = reported_bytes(case) * share
-    taken = [_part(case, name, ours) for ours, name in PARTS.items() if ours not in runs.outside]
+    inside = {name: ours for name, ours in PARTS.items() if ours[0] not in runs.outside}
+    taken = [_part(case, name, ours) for name, ours in inside.items()]
     return Range(
         allowed - sum(part.high for part in taken),
         allowed - sum(part.typical for part in taken),
@@ -75,24 +76,23 @@ def _logged(size: float) -> Range:
 
 
 PARTS = {
-    "weights": "weights",
-    "activations": "activation_peak",
-    "engine_overhead": "non_torch",
-    "cuda_graphs": "cuda_graph",
+    "weights": ("weights",),
+    "activation_peak": ("activations",),
+    "non_torch": ("engine_overhead", "communicators"),
+    "cuda_graph": ("cuda_graphs",),
 }
-"""Names in a budget and in a log."""
+"""Names in a log, and of the components of a budget that it counts together."""
 
 
-def _part(case: Case, logged: str, ours: str) -> Range:
+def _part(case: Case, logged: str, ours: tuple[str, ...]) -> Range:
     seen = case.observed_bytes(logged)
     if seen is not None:
         return _logged(seen)
     workload = replace(workload_of(case), serving=stepped(case))
     binding = budget(workload, plan_of(case)).binding
-    component = binding.component(ours) if binding else None
-    if component is None:
+    if binding is None:
         raise NotJudged("the size of the model is not known")
-    return component.bytes
+    return total(part.bytes for part in binding.components if part.name in ours)
 
 
 def predict_capacity(case: Case) -> Range:

@@ -1,5 +1,5 @@
 """The curator's desk: every table, with history where it matters."""
 
-from marketplace.admin import catalog, curation, evaluation, evidence, listings
+from marketplace.admin import catalog, curation, evaluation, evidence, listings, quarantine
 
-__all__ = ["catalog", "curation", "evaluation", "evidence", "listings"]
+__all__ = ["catalog", "curation", "evaluation", "evidence", "listings", "quarantine"]

@@ -10,16 +10,14 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import path, reverse
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import mark_safe
+from django.utils.html import format_html
 from simple_history.admin import SimpleHistoryAdmin
 
-from evaluator.findings import Finding
 from marketplace import outbox, schedule
-from marketplace.admin.bases import KeptAdmin, as_text, snippet_of
+from marketplace.admin.bases import KeptAdmin, as_text
 from marketplace.admin.imports import import_page
 from marketplace.admin.profiles import checked_profile, profile_page
 from marketplace.catalog.failures import Refused
@@ -253,68 +251,3 @@ class SyncRunAdmin(KeptAdmin):
             run.counts.get(name, 0) for name in ("listings", "new", "changed", "gone")
         )
         return f"{listings}: {', '.join(map(str, moved))}"
-
-
-@admin.register(QuarantinedRow)
-class QuarantinedRowAdmin(KeptAdmin):
-    list_display = ("sku", "region", "zone", "rule", "source", "seen")
-    fields = ("source", "seen", "sku", "region", "zone", "rule", "remedy", "cells", "snippet")
-    actions = ("read_again", "accept_held")
-    list_filter = ("reason", "run__source")
-    search_fields = ("sku", "region", "run__source__key")
-    list_select_related = ("run__source",)
-    date_hierarchy = "run__started_at"
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[QuarantinedRow]:
-        """What the newest run of each source set aside; older ones by their run."""
-        rows = QuarantinedRow.objects.all()
-        if "run__id__exact" in request.GET or not request.path.endswith("/quarantinedrow/"):
-            return rows
-        return rows.filter(run__fence=F("run__source__fence"))
-
-    @admin.display(description="rule that fired", ordering="reason")
-    def rule(self, row: QuarantinedRow) -> str:
-        return f"{row.reason}: {Finding.from_dict(row.finding).sentence}"
-
-    @admin.display(description="what helps")
-    def remedy(self, row: QuarantinedRow) -> str:
-        return Finding.from_dict(row.finding).remedy or "Look at the page, then read it again."
-
-    @admin.display(description="the provider's words")
-    def cells(self, row: QuarantinedRow) -> str:
-        pairs = sorted(row.words.items())
-        return format_html_join(mark_safe("<br>"), "<b>{}</b>: <bdi>{}</bdi>", pairs)
-
-    @admin.display(description="where it stands in the stored page")
-    def snippet(self, row: QuarantinedRow) -> str:
-        bodies = (bytes(one.body) for one in row.run.snapshots.all())
-        found = next(filter(None, (snippet_of(body, row) for body in bodies)), "")
-        return format_html("<pre>{}</pre>", found) if found else "not found as it was read"
-
-    @admin.action(description="Re-parse the sources of these rows", permissions=["desk"])
-    def read_again(self, request: HttpRequest, queryset: QuerySet[QuarantinedRow]) -> None:
-        self._leave(request, "reparse_source", queryset)
-
-    @admin.action(
-        description="Accept: publish the stored pages of these rows' sources", permissions=["desk"]
-    )
-    def accept_held(self, request: HttpRequest, queryset: QuerySet[QuarantinedRow]) -> None:
-        self._leave(request, "accept_held", queryset)
-
-    def has_desk_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("marketplace.change_source")
-
-    def _leave(self, request: HttpRequest, task: str, queryset: QuerySet[QuarantinedRow]) -> None:
-        sources = set(queryset.values_list("run__source", flat=True))
-        with transaction.atomic():
-            for source in sorted(sources):
-                outbox.enqueue(task, source)
-        self.message_user(request, f"{len(sources)} left for the next free worker.")
-
-    @admin.display(ordering="run__source__key")
-    def source(self, row: QuarantinedRow) -> str:
-        return row.run.source.key
-
-    @admin.display(ordering="run__started_at")
-    def seen(self, row: QuarantinedRow) -> Any:
-        return row.run.started_at

@@ -84,10 +84,16 @@ def _best(mentions: list[_Mention], *, alone: bool) -> list[Card]:
     """The kind with the most complete cards, or headings that stand in a row without a wrapper."""
     grouped = _best_kind(mentions)
     flat = _flat_cards(mentions)
-    best = flat if len(flat) > max(1, len(grouped)) else grouped
+    best = flat if len(flat) > max(1, len(grouped)) or _head(flat, grouped) else grouped
     if len(best) > 1 or (alone and best):
         return best
     return []
+
+
+def _head(flat: list[Card], grouped: list[Card]) -> bool:
+    """Whether each grouped card is the text under one of the headings, which names its GPU."""
+    under = {root for card in flat for root in card.roots[1:]}
+    return len(flat) > 1 and all(root in under for card in grouped for root in card.roots)
 
 
 def _best_kind(mentions: list[_Mention]) -> list[Card]:

@@ -88,7 +88,7 @@ def _lists(data: Any, context: tuple[Cell, ...], depth: int) -> Iterator[Found]:
 def _as_map(data: dict[str, Any], context: tuple[Cell, ...]) -> Iterator[Found]:
     """Machines under their ids instead of in a list."""
     mapped = {key: value for key, value in data.items() if isinstance(value, dict)}
-    if len(mapped) > 1 and len(mapped) == len(data) and _look_like_machines(list(mapped.values())):
+    if len(mapped) > 1 and len(mapped) == len(data) and _are_machines(list(mapped.values())):
         yield [{"id": key, **value} for key, value in mapped.items()], context
 
 
@@ -100,6 +100,12 @@ def _context_of(data: dict[str, Any]) -> Iterator[Cell]:
 
 def _look_like_machines(objects: list[dict[str, Any]]) -> bool:
     return any(_is_machine(tuple(_flatten(one))) for one in objects[:50])
+
+
+def _are_machines(objects: list[dict[str, Any]]) -> bool:
+    """Parts of one machine lie under names as well, but only one of them is its GPU."""
+    machines = sum(_is_machine(tuple(_flatten(one))) for one in objects[:50])
+    return machines > 1 and machines * 2 > len(objects[:50])
 
 
 def _is_machine(cells: tuple[Cell, ...]) -> bool:
@@ -192,14 +198,11 @@ def _flatten_list(values: list[Any], label: str, depth: int) -> Iterator[Cell]:
 
 
 def _cell(label: str, text: str) -> Cell:
-    """The whole path decides ("gpu memory mib"), else its last key ("price amount")."""
+    """The whole path decides ("gpu memory mib"), else as much of its end as is a label."""
     plain = plain_label(label)
-    attribute = (
-        classify(plain)
-        or classify(" ".join(plain.split()[-2:]))
-        or classify(plain.rpartition(" ")[2])
-    )
-    return Cell(text, plain, attribute)
+    words = plain.split()
+    ends = (" ".join(words[-length:]) for length in (len(words), 3, 2, 1))
+    return Cell(text, plain, next(filter(None, map(classify, ends)), None))
 
 
 def _scalar(value: Any) -> str:

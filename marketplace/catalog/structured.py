@@ -132,8 +132,11 @@ def _unit(specification: dict[str, Any]) -> str:
     quantity = specification.get("referenceQuantity") or specification.get("eligibleDuration")
     holder = quantity if isinstance(quantity, dict) else specification
     code = _text(holder.get("unitCode")) or _text(specification.get("billingDuration"))
-    unit = _CODES.get(code.upper()) or _text(holder.get("unitText")).lower()
-    return f" / {unit}" if unit else ""
+    words = _text(holder.get("unitText")).lower()[:60]
+    unit = _CODES.get(code.upper()) or words
+    # "per machine per hour" beside the code of an hour says what the code leaves open.
+    more = f" {words}" if words.startswith("per ") and words != unit else ""
+    return f" / {unit}{more}" if unit else ""
 
 
 def _tax(specification: dict[str, Any]) -> str:

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from marketplace.faults.catalogue import FAULTS, Fault
+from marketplace.faults.catalogue import FAULTS, Fault, Harm
 
 
 class Result(StrEnum):
+    """A fault that was not survived ended as its `harm` says."""
+
     SURVIVED = "survived"
-    FAILED = "not survived"
+    WRONG_STATE = Harm.WRONG_STATE.value
+    LOST = Harm.LOST.value
+    LET_IN = Harm.LET_IN.value
     NOT_TESTED = "not tested"
 
 
@@ -35,7 +39,7 @@ class Line:
     def result(self) -> Result:
         outcomes = {trial.outcome for trial in self.trials}
         if "failed" in outcomes:
-            return Result.FAILED
+            return Result(self.fault.harm.value)
         # A trial that was skipped is none: the part that it needs was not there.
         return Result.SURVIVED if "passed" in outcomes else Result.NOT_TESTED
 

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Harm(StrEnum):
+    """What it means when a fault is not survived: the promise that its trials hold us to."""
+
+    WRONG_STATE = "wrong state"
+    LOST = "lost"
+    LET_IN = "let in"
+
+
+_LOSES = re.compile(r"F0[126]|F2[018]|F3[5-9]|F4[01349]|F5[0-58]")
+"""Listings that vanish, and work that is due and never done."""
+
+_LETS_IN = re.compile(r"F1[5-7]|F8[0-5]")
+"""An address, a header or a page that nobody had a right to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +29,12 @@ class Fault:
     number: str
     name: str
     first: bool = False
+
+    @property
+    def harm(self) -> Harm:
+        if _LETS_IN.fullmatch(self.number):
+            return Harm.LET_IN
+        return Harm.LOST if _LOSES.fullmatch(self.number) else Harm.WRONG_STATE
 
 
 _LINES = """

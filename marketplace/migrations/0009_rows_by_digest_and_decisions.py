@@ -49,4 +49,11 @@ class Migration(migrations.Migration):
                 max_length=8,
             ),
         ),
+        migrations.AddField(
+            model_name="outbox",
+            name="handled_at",
+            field=models.DateTimeField(
+                blank=True, help_text="A worker ended the task, well or badly.", null=True
+            ),
+        ),
     ]

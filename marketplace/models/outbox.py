@@ -13,6 +13,9 @@ class Outbox(models.Model):
     arguments = models.JSONField(default=list, help_text="Ids only.")
     created_at = models.DateTimeField(auto_now_add=True)
     published_at = models.DateTimeField(null=True, blank=True)
+    handled_at = models.DateTimeField(
+        null=True, blank=True, help_text="A worker ended the task, well or badly."
+    )
     attempts = models.PositiveIntegerField(default=0)
     last_error = models.CharField(max_length=300, blank=True)
 

@@ -20,6 +20,7 @@ from evaluator.candidates import Candidate
 from evaluator.facts import Grade
 from evaluator.link_verdicts import cost_to_settle
 from evaluator.outlook import Outlook, deadline_words, words_of
+from evaluator.prices import HOURS_IN, TimeUnit
 from evaluator.ranges import Range
 from evaluator.spending import Cost, DeadlineVerdict
 from evaluator.units import GB, GIB
@@ -311,6 +312,23 @@ def grade(level: int | None) -> SafeString:
 def gpu_groups(groups: Iterable[Iterable[int]]) -> str:
     """ "GPUs 0, 1 and GPUs 2, 3"."""
     return " and ".join(f"GPUs {', '.join(map(str, group))}" for group in groups)
+
+
+@register.filter
+def derivation(price: Priced, listing: Listed) -> str:
+    """How an hour of the whole rental follows from the price as published."""
+    gpus = (listing.gpu_count or 1) * listing.nodes if price.basis == "gpu" else 1
+    factor = f" × {counted(gpus, 'GPU')}" if price.basis == "gpu" else ""
+    hours = HOURS_IN.get(TimeUnit(price.unit), Decimal(1))
+    share = f" ÷ {figure(float(hours))} hours of a {price.unit}" if hours != 1 else ""
+    return f"{money(price.amount, price.currency)} per {price.basis}-{price.unit}{factor}{share}"
+
+
+class Listed(Protocol):
+    """How many GPUs a rental has."""
+
+    gpu_count: int | None
+    nodes: int
 
 
 class Rented(Protocol):

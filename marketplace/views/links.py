@@ -14,7 +14,7 @@ from marketplace.link_matrix import picture_of
 from marketplace.machines import is_own
 from marketplace.models import Evidence, Listing, RentedMachine
 from marketplace.models.evidence import Change
-from marketplace.seen_machines import accepted_machines
+from marketplace.seen_machines import accepted_machines, timeline
 
 
 def links_context(
@@ -33,7 +33,7 @@ def links_context(
         "pending": rented is not None and is_own(rented),
         "links": picture_of(machine.topology.value, declared, plan.link.groups if plan else ()),
         "topology": machine.topology,
-        "timeline": held,
+        "timeline": timeline(held),
         "conflicts": [one for one in machine.conflicts if rented],
         "mismatched": _mismatched(held),
         "elsewhere": seen_elsewhere(row),

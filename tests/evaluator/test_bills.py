@@ -16,6 +16,7 @@ from evaluator.first_step import checkpoint_range, first_step
 from evaluator.jobs import Workload
 from evaluator.prices import Purchase, TimeUnit
 from evaluator.ranges import Range, exact
+from evaluator.spending import cost_ratio, hours_for, machine_hours
 from evaluator.spot import reclaimed
 from evaluator.units import GB
 from tests.evaluator.machines import machine, serve, train
@@ -310,6 +311,18 @@ def test_both_ways_of_saying_it_agree(
     assert found.big_from is not None
     if abs(big - found.big_from) > 1e-6 * big:
         assert found.wins is (big > found.big_from)
+
+
+def test_cost_of_one_job_on_more_gpus_of_the_worked_example() -> None:
+    """(n2 x X_n1) / (n1 x X_n2): L70 on L40S, 177.7 tokens/s on 4 GPUs and 176.2 on 8."""
+    assert cost_ratio((4, 177.7), (8, 176.2)) == pytest.approx(2.017, abs=0.001)
+
+
+def test_hours_and_machine_hours_of_the_worked_example() -> None:
+    """hours = tokens / (X x 3600); machine hours = hours x machines, in whole billing units."""
+    hours = hours_for(10**9, exact(25_000.0))
+    assert hours.typical == pytest.approx(11.11, abs=0.005)
+    assert machine_hours(hours.typical, 2, Decimal(1)) == 24
 
 
 # --- the workload file

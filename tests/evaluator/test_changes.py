@@ -78,7 +78,7 @@ def test_a_long_sequence_may_be_shared_between_gpus() -> None:
     job = workload("train", "llama-3.1-8b", seq_len=131_072, recompute="full", chunked_loss=True)
     plan = Plan(dp=8, shard=8)
     change = offered(job, plan, 80 * GIB)["cp"]
-    shared = replace(plan, cp=int(change.value))
+    shared = replace(plan, cp=int(change.value), shard=8 * int(change.value))
     assert change.words == f"Share each sequence between {shared.cp} GPUs, {shared.gpus} in all."
     assert admits(job, shared, 80 * GIB)
 

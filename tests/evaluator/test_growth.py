@@ -9,12 +9,22 @@ from itertools import pairwise
 import pytest
 
 from evaluator.facts import Fact, Grade
-from evaluator.growth import GpuPrice, Growth, counts_of, growth
+from evaluator.growth import Growth, counts_of, growth
 from evaluator.machine import LinkClass, Machine
 from tests.evaluator.cards import L40S, served, trained
 from tests.evaluator.test_scaling import machine
 
-HOURLY = GpuPrice(Decimal("2.50"), whole=False)
+HOURLY = Decimal("2.50")
+
+
+def apart(gpus: int) -> Decimal:
+    """GPUs that are rented one by one."""
+    return HOURLY * gpus
+
+
+def whole(_: int) -> Decimal:
+    """A machine of eight that is rented whole."""
+    return HOURLY * 8
 
 
 @pytest.mark.parametrize(
@@ -26,9 +36,9 @@ def test_counts_are_powers_of_two_and_the_whole_machine(gpus: int, counts: list[
 
 def test_a_job_that_ends_has_hours_and_cost_in_every_row() -> None:
     job = trained(global_batch=64, tokens_to_train=10**9)
-    table = growth(job, machine(), HOURLY)
+    table = growth(job, machine(), apart)
     assert [row.gpus for row in table.rows] == [4, 8]
-    few, many = table.rows
+    few, many = (row.step for row in table.rows)
     assert few.hours is not None
     assert many.hours is not None
     assert few.hours.typical > 1.5 * many.hours.typical
@@ -39,15 +49,18 @@ def test_a_job_that_ends_has_hours_and_cost_in_every_row() -> None:
 
 def test_a_machine_that_is_rented_whole_costs_the_same_for_fewer_gpus() -> None:
     job = trained(global_batch=64)
-    apart, whole = (growth(job, machine(), replace(HOURLY, whole=one)) for one in (False, True))
-    few, many = whole.rows
-    assert few.per_million is not None
-    assert few.per_million > Decimal("1.5") * (many.per_million or 0)
-    assert apart.rows[0].per_million == pytest.approx(few.per_million / 2)
+    by_gpu, at_once = (growth(job, machine(), price).rows for price in (apart, whole))
+    few, many = (row.step.per_million for row in at_once)
+    assert few is not None
+    assert many is not None
+    assert few.typical > Decimal("1.5") * many.typical
+    half = by_gpu[0].step.per_million
+    assert half is not None
+    assert half.typical == pytest.approx(few.typical / 2)
 
 
 def test_without_a_price_there_is_no_money() -> None:
-    row = growth(trained(global_batch=64, tokens_to_train=10**9), machine()).rows[-1]
+    row = growth(trained(global_batch=64, tokens_to_train=10**9), machine()).rows[-1].step
     assert (row.cost, row.per_million, row.saved_hour) == (None, None, None)
     assert row.hours is not None
 
@@ -59,7 +72,7 @@ def test_work_that_grows_with_the_gpus_keeps_its_rate_per_gpu() -> None:
     last = table.rows[-1]
     assert last.grown_efficiency is not None
     assert last.grown_efficiency > 0.9
-    assert last.efficiency < 0.9
+    assert last.gain.efficiency < 0.9
     assert table.weak is not None
     assert table.strong is not None
     assert table.weak.amdahl < table.strong.amdahl
@@ -74,10 +87,10 @@ def test_more_memory_brings_more_than_its_share() -> None:
     )
     table = growth(job, roomy)
     first, second = table.rows[:2]
-    assert second.efficiency > 0.5
-    assert second.marginal == pytest.approx(
-        (second.rate.low - first.rate.low) / (second.gpus - first.gpus)
-        / (first.rate.low / first.gpus)
+    assert second.gain.efficiency > 0.5
+    assert second.gain.marginal == pytest.approx(
+        (second.step.rate.low - first.step.rate.low) / (second.gpus - first.gpus)
+        / (first.step.rate.low / first.gpus)
     )  # fmt: skip
 
 
@@ -93,14 +106,14 @@ def test_added_gpus_pay_exactly_where_the_low_end_rises(users: int) -> None:
     rows = growth(served(concurrency=users, input_tokens=128, output_tokens=128), slow).rows
     assert len(rows) > 1
     for before, row in pairwise(rows):
-        assert row.pays == (row.rate.low > before.rate.low)
+        assert row.gain.pays == (row.step.rate.low > before.step.rate.low)
 
 
 def test_several_machines_follow_with_their_network_named() -> None:
     joined = replace(machine(), inter_node=Fact("InfiniBand NDR", grade=Grade.DECLARED, source="p"))
     table = growth(trained(global_batch=64), joined, most_machines=2)
-    assert [(row.gpus, row.machines) for row in table.rows] == [(4, 1), (8, 1), (16, 2)]
-    assert 0.5 < table.rows[-1].efficiency < 1.1
+    assert [(row.gpus, row.plan.nodes) for row in table.rows] == [(4, 1), (8, 1), (16, 2)]
+    assert 0.5 < table.rows[-1].gain.efficiency < 1.1
 
 
 def test_where_nothing_fits_there_is_no_row() -> None:

@@ -342,3 +342,17 @@ def test_more_ram_or_disk_never_makes_a_word_worse(one: int, other: int, plan: P
                 for size in (small, large)
             ]
             assert order.index(words[1]) <= order.index(words[0])
+
+
+def test_a_checkpoint_of_a_size_that_nobody_stated_leaves_a_question() -> None:
+    """14 bytes for each of 8 billion parameters: 112 GB beside 16 GB of weights."""
+    small, large = (
+        machine(local_storage_bytes=declared(50 * GB)),
+        machine(local_storage_bytes=declared(200 * GB)),
+    )
+    alone = replace(small, persistent_storage=declared(False))
+    assert item("local storage", small, workload=train()) is HostWord.UNKNOWN
+    assert item("local storage", alone, workload=train()) is HostWord.UNKNOWN
+    assert item("local storage", large, workload=train()) is HostWord.PASS
+    assert item("local storage", small, workload=train(checkpoint_bytes=0)) is HostWord.PASS
+    assert item("local storage", small) is HostWord.PASS

@@ -247,3 +247,23 @@ def test_other_suspicions_give_way_to_a_benchmark_of_the_whole_machine(
     link = rates(of, text, f"tp{of.gpu_count.value}").link
     assert link.word is PROVEN
     assert Code.LINK_SUSPECTED in {one.code for one in link.findings}
+
+
+EXPERTS = train("mixtral-8x7b-v0.1")
+
+
+@pytest.mark.parametrize("workload", [SERVE, TRAIN, EXPERTS], ids=["serve", "train", "experts"])
+def test_no_group_of_any_plan_is_without_its_need(workload: Workload) -> None:
+    verdict = judge(workload, with_paste(machine("H100", 8, gb=80, nodes=2), SWITCHED))
+    parts = [(one.plan.key, part) for one in verdict.plans for part in one.link.parts]
+    assert parts
+    assert [(key, part.name) for key, part in parts if not NEED.match(part.need)] == []
+
+
+def test_shared_experts_are_held_to_the_link_as_tensor_groups_are() -> None:
+    pairs = plan_of(judge(EXPERTS, with_paste(A100, BRIDGES)), "dp4-shard4-ep4").link
+    experts = next(part for part in pairs.parts if part.name.startswith("expert parallel"))
+    assert experts.word is POOR
+    assert "alltoall_perf" in experts.settled_by
+    spread = plan_of(judge(EXPERTS, with_paste(H100, SWITCHED)), "dp8-shard8-ep8").link
+    assert {part.word for part in spread.parts} == {PROVEN}

@@ -130,6 +130,7 @@ def test_an_interleaved_pipeline_splits_the_local_batch() -> None:
     titan = of(sheet, "torchtitan")
     assert titan["--parallelism.pipeline_parallel_schedule"] == "Interleaved1F1B"
     assert titan["--parallelism.pipeline_parallel_layers_per_stage"] == "4"
+    assert titan["--parallelism.pipeline_parallel_last_stage_less_layers"] == "0"
     assert titan["--training.local_batch_size"] == "32"
     assert of(sheet, "Megatron-LM")["--num-virtual-stages-per-pipeline-rank"] == "2"
 
@@ -149,6 +150,7 @@ def test_experts_and_latent_attention_are_told_to_megatron() -> None:
     assert (found["--num-experts"], found["--moe-router-topk"]) == ("256", "8")
     assert found["--kv-lora-rank"] == "512"
     assert found["--expert-model-parallel-size"] == "8"
+    assert "--qk-layernorm" in found
     assert json.loads(found["--moe-layer-freq"])[:4] == [0, 0, 0, 1]
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evaluator.adapters import adapter_params, adapters_in_layer
 from evaluator.configs import read_model
 from evaluator.findings import Code
 from evaluator.formats import weight_format
-from evaluator.jobs import Lora, ServingJob
+from evaluator.jobs import Lora, ServingJob, Workload
 from evaluator.kv_cache import bytes_per_token, cache_sizes, state_bytes
 from evaluator.memory import budget
 from evaluator.parameters import active_params, layer_parts, total_params
 from evaluator.partition import rank_classes, stages_of
 from evaluator.plans import Plan
+from evaluator.ranges import Range
 from evaluator.shapes import Feed, Layer, Mixer, StateSpace
 from evaluator.weights import weights_on
 from evaluator.workload import parse_workload
-from tests.evaluator.hybrids import ALL, NEMOTRON, SHAPES
+from tests.evaluator.hybrids import ALL, MAMBA, NEMOTRON, SHAPES
 
 ONE = Plan()
 
@@ -83,6 +86,14 @@ def test_a_hybrid_without_one_of_its_sizes_asks_for_a_count(name: str, missing: 
     shape, findings = read_model(ALL[name] | {missing: None})
     assert total_params(shape) is None
     assert Code.ARCHITECTURE_UNKNOWN in {one.code for one in findings}
+
+
+def test_a_config_may_hold_older_names_of_the_same_sizes() -> None:
+    """As the published ones of Mamba do."""
+    older = {"d_model": 2560, "n_layer": 64, "ssm_cfg": {}, "d_inner": 1536, "dt_rank": 160}
+    shape, findings = read_model(MAMBA | older)
+    assert total_params(shape) == 2_768_345_600
+    assert findings == []
 
 
 def test_layers_may_be_listed_by_name_instead_of_by_a_pattern() -> None:
@@ -159,3 +170,26 @@ def test_every_hybrid_has_a_budget(name: str, task: str) -> None:
     memory = budget(parse_workload({"task": task, "model": ALL[name]}), Plan(pp=2))
     assert memory.binding is not None
     assert all(part.bytes.high > 0 for part in memory.binding.components[:1])
+
+
+def test_a_model_of_unknown_layers_has_wider_ranges_than_one_of_known_ones() -> None:
+    document = {"task": "train", "model": {"preset": "llama-3.1-8b"}}
+    known = parse_workload(document)
+    guessed = replace(known, model=replace(known.model, computable=False, given_params=8 * 10**9))
+    for name in ("model_states", "activations"):
+        sizes = [part_of(job, Plan(tp=2), name) for job in (known, guessed)]
+        widths = [size.high / size.low for size in sizes]
+        assert widths[1] > 1.05 * widths[0]
+
+
+def test_what_every_tensor_rank_holds_whole_is_told() -> None:
+    """Of a dense model two norms a layer, and one at the end."""
+    job = parse_workload({"task": "serve", "model": {"preset": "llama-3.1-8b"}})
+    inputs = dict(budget(job, Plan(tp=2)).ranks[0].components[0].inputs)
+    assert inputs["whole on every tensor rank"] == f"{65 * 4096:,} parameters"
+
+
+def part_of(job: Workload, plan: Plan, name: str) -> Range:
+    found = budget(job, plan).ranks[0].component(name)
+    assert found is not None
+    return found.bytes

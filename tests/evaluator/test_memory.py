@@ -381,7 +381,7 @@ def test_every_name_that_can_be_pinned_is_a_component() -> None:
     seeing = replace(seeing, given_params=(total_params(seeing) or 0) + 10**9)
     extras = serving(lora={}, draft_params=10**9, engine="tensorrt-llm")
     jobs = (serving(), training(), training(zero_stage=2), replace(extras, model=seeing))
-    plans = (Plan(dp=2), Plan(dp=2, shard=2))
+    plans = (Plan(dp=2), Plan(dp=2, shard=2), Plan(tp=2))
     ranks = [rank for job in jobs for plan in plans for rank in budget(job, plan).ranks]
     assert {part.name for rank in ranks for part in rank.components} == set(COMPONENTS)
 

@@ -124,7 +124,7 @@ def test_no_component_falls_with_layers(
     assert all(below(fewer[part], deeper[part]) for part in fewer)
 
 
-UNDIVIDED = frozenset({"engine_overhead", "cuda_graphs", "overhead", "tower_profile"})
+UNDIVIDED = frozenset({"communicators", "overhead", "tower_profile"})
 """What an engine holds besides may grow with the ranks; all else is divided, or whole on each."""
 
 

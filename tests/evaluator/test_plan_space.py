@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.collectives import Operation, traffic
+from evaluator.facts import UNKNOWN
 from evaluator.findings import Code
 from evaluator.jobs import Schedule, Workload
 from evaluator.layouts import layout_of
@@ -21,7 +22,7 @@ from evaluator.parameters import expert_params, total_params
 from evaluator.plans import Kind, Plan, narrowness, plans_of, refusal_of
 from evaluator.rentals import rental_of
 from evaluator.reports import from_report, to_report
-from evaluator.timing import serving_times, step_estimate
+from evaluator.timing import ServingTimes, serving_times, step_estimate, times_of
 from evaluator.verdict import judge
 from tests.evaluator.machines import known, machine, serve, train, with_shape
 
@@ -331,3 +332,31 @@ def test_a_verdict_with_such_plans_is_kept_and_read_again() -> None:
 def test_schedules_beside_1f1b_have_no_turns() -> None:
     for schedule in (one for one in Schedule if one is not Schedule.ONE_F_ONE_B):
         assert not any(plan.virtual > 1 for plan in plans_of(train(schedule=schedule), 8).plans)
+
+
+@pytest.mark.parametrize("kind", [LinkClass.P2P_DISABLED, LinkClass.PCIE_P2P, LinkClass.NVSWITCH])
+@pytest.mark.parametrize(
+    ("workload", "plan"),
+    [
+        (serve(EXPERTS, concurrency=64), Plan(dp=8, ep=8)),
+        (serve(EXPERTS, concurrency=64), Plan(tp=2, dp=4, ep=8)),
+        (train(EXPERTS, global_batch=64), Plan(dp=8, shard=8, ep=8)),
+        (LONG, Plan(cp=8, shard=8)),
+        (train(global_batch=64), Plan(pp=4, virtual=2, dp=2, shard=2)),
+    ],
+    ids=lambda one: one.key if isinstance(one, Plan) else one.task,
+)
+def test_a_link_that_becomes_known_never_widens_the_range_of_such_a_plan(
+    workload: Workload, plan: Plan, kind: LinkClass
+) -> None:
+    before, after = (
+        times_of(workload, plan, one)
+        for one in (replace(ON, link=UNKNOWN), replace(ON, link=known(kind)))
+    )
+    assert before is not None
+    assert after is not None
+    wide, narrow = (one.rate if isinstance(one, ServingTimes) else one for one in (before, after))
+    assert wide.conditional
+    assert not narrow.conditional
+    assert wide.value.low <= narrow.value.low
+    assert narrow.value.high <= wide.value.high

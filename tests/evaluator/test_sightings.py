@@ -193,3 +193,18 @@ def test_the_same_matrix_twice_is_no_conflict() -> None:
 
 def test_a_link_of_no_lanes_is_no_link() -> None:
     assert "link" not in facts(sight(read_evidence(matrix_of("NV0"))))
+
+
+def test_what_the_host_checklist_asks_is_taken_from_a_paste() -> None:
+    shown = reading(
+        pcie=(PcieLink(0, generation_max=5, width_max=16, width_now=16),),
+        power_limit_w=(700.0, 500.0),
+        shared_memory_bytes=8 << 30,
+        virtual=False,
+    )
+    found = facts(sight([shown]))
+    assert found["pcie_lanes"] == 16
+    assert found["power_limit_watts"] == 500
+    assert found["shm_bytes"] == 8 << 30
+    assert found["virtual"] is False
+    assert "virtual" not in facts(sight([reading()]))

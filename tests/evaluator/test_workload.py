@@ -367,3 +367,9 @@ def test_a_group_that_is_no_size_is_refused(size: Any) -> None:
     model = {**dict(presets()["llama-3.1-8b"].config), "quantization_config": quantised}
     with pytest.raises(InvalidWorkload, match=r"group_size: read .*, expected a whole number"):
         parse_workload({"task": "serve", "model": model})
+
+
+def test_a_long_prompt_leaves_the_assumed_answer_as_it_is() -> None:
+    job = parse_workload({**SERVE, "input_tokens": 4000}).serving
+    assert job is not None
+    assert (job.input_tokens, job.output_tokens) == (4000, 256)

@@ -78,7 +78,7 @@ def act(desk: Client, action: str, *sources: Source) -> None:
     desk.post(address(Source, "changelist"), {"action": action, "_selected_action": keys})
 
 
-def work(name: str, ids: Any) -> None:
+def work(name: str, ids: Any, _message: int) -> None:
     tasks.app.tasks[name](*ids)
 
 

@@ -63,7 +63,7 @@ def shop(db: None, tmp_path: Path) -> Source:
     return source
 
 
-def work(name: str, ids: Any) -> None:
+def work(name: str, ids: Any, message: int) -> None:
     tasks.app.tasks[name](*ids)
 
 

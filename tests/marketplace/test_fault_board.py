@@ -29,7 +29,16 @@ def test_a_skipped_trial_is_none() -> None:
 
 
 def test_one_failure_among_many_is_a_failure() -> None:
-    assert result(trial("passed", "F03"), trial("failed", "F03", "F04")) is Result.FAILED
+    assert result(trial("passed", "F03"), trial("failed", "F03", "F04")) is Result.WRONG_STATE
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [("F24", "wrong state"), ("F37", "lost"), ("F52", "lost"), ("F80", "let in")],
+)
+def test_a_failure_says_what_its_promise_was_about(number: str, word: str) -> None:
+    (line,) = board([trial("failed", number)], [number])
+    assert line.result.value == word
 
 
 def test_all_trials_that_ran_have_to_pass() -> None:

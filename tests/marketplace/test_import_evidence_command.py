@@ -39,7 +39,7 @@ def test_it_shows_the_facts_and_keeps_them_for_review(eight: Listing) -> None:
     code, text = run(eight.pk, sample_path(PAIRS), by="provider")
     kept = Evidence.objects.get()
     assert code == 0
-    assert "nvlink pairs" in text
+    assert "NVLink between pairs" in text
     assert f"kept as evidence {kept.pk}" in text
     assert (kept.state, kept.ran_by, kept.uploaded_by) == ("pending", "provider", None)
 

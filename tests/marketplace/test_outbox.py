@@ -22,7 +22,7 @@ class Broker:
         self.failures = list(failures)
         self.taken: list[tuple[str, list[int]]] = []
 
-    def __call__(self, task: str, ids: Sequence[int]) -> None:
+    def __call__(self, task: str, ids: Sequence[int], message: int) -> None:
         failure = self.failures.pop(0) if self.failures else None
         if failure:
             raise failure
@@ -71,9 +71,31 @@ def test_an_unknown_task_is_seen_and_holds_nobody_back() -> None:
 
 
 @pytest.mark.django_db
-def test_published_messages_are_forgotten_after_a_week() -> None:
+def test_a_message_that_no_worker_handled_is_sent_again_and_a_handled_one_is_not() -> None:
     outbox.enqueue("sync_source", 1)
+    done = outbox.enqueue("sync_source", 2)
+    broker = Broker()
+    outbox.publish(broker, NOON)
+    outbox.note_handled(done.pk, NOON)
+    assert outbox.publish(broker, NOON + outbox.LOST_AFTER) == 0
+    assert outbox.publish(broker, NOON + outbox.LOST_AFTER * 1.1) == 1
+    assert [ids for _, ids in broker.taken] == [[1], [2], [1]]
+
+
+@pytest.mark.django_db
+def test_a_message_that_ends_each_worker_is_not_sent_for_ever() -> None:
+    outbox.enqueue("sync_source", 1)
+    broker = Broker()
+    for number in range(9):
+        outbox.publish(broker, NOON + number * outbox.LOST_AFTER * 1.1)
+    assert len(broker.taken) == outbox.MOST_SENDINGS
+
+
+@pytest.mark.django_db
+def test_published_messages_are_forgotten_after_a_week() -> None:
+    done = outbox.enqueue("sync_source", 1)
     outbox.publish(Broker(), NOON)
+    outbox.note_handled(done.pk, NOON)
     outbox.enqueue("sync_source", 2)
     outbox.publish(Broker(), NOON + timedelta(days=8))
     assert [row.arguments for row in Outbox.objects.all()] == [[2]]
@@ -96,7 +118,7 @@ def test_every_task_goes_by_its_short_name() -> None:
 @pytest.mark.fault("F48")
 def test_a_task_that_does_not_exist_is_refused() -> None:
     with pytest.raises(outbox.UnknownTask):
-        tasks.send("task_of_tomorrow", [1])
+        tasks.send("task_of_tomorrow", [1], 1)
 
 
 @pytest.fixture

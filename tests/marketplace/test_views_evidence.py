@@ -79,7 +79,7 @@ def test_a_preview_shows_cleaned_text_and_facts_and_stores_nothing(
     response = mine.post(paste_address(eight), {"text": sample(PAIRS), "ran_by": "renter"})
     page = response.content.decode()
     assert response.status_code == 200
-    assert "nvlink pairs" in page
+    assert "NVLink between pairs" in page
     assert "GPU-00000000-1111" not in page
     assert "gpu-node-17" not in page
     assert "Keep these facts" in page
@@ -193,7 +193,7 @@ def test_own_evidence_is_shown_and_taken_back(mine: Client, ada: User, eight: Li
 def test_a_reboot_makes_the_evidence_old(mine: Client, ada: User, eight: Listing) -> None:
     kept = put(eight, ada, PAIRS)
     mine.post(f"/evidence/machines/{kept.machine_id}/changed/", {"change": "reboot"})
-    assert "old since a reboot change" in text(mine, eight.get_absolute_url())
+    assert "old since a reboot" in text(mine, eight.get_absolute_url())
     assert set(Fact.objects.values_list("expires_at", flat=True)) != {kept.expires_at}
 
 
@@ -284,3 +284,26 @@ def test_the_login_page_is_ours_and_leads_nowhere_else(client: Client, ada: User
     assert answer["Location"] == "/"
     assert client.post("/logout/")["Location"] == "/"
     assert client.get("/logout/").status_code == 302
+
+
+def test_the_timeline_says_what_each_look_showed_and_how_firmly(
+    mine: Client, ada: User, eight: Listing
+) -> None:
+    kept = put(eight, ada, PAIRS)
+    page = text(mine, eight.get_absolute_url())
+    shown = page[page.index('class="timeline"') :]
+    assert "Link between GPUs: <bdi>NVLink between pairs</bdi>" in shown
+    assert "run " in shown
+    mine.post(f"/evidence/machines/{kept.machine_id}/changed/", {"change": "driver"})
+    assert "old since another driver" in text(mine, eight.get_absolute_url())
+
+
+def test_every_group_of_a_plan_says_what_it_moves_and_what_would_clear_it(
+    mine: Client, ada: User, eight: Listing
+) -> None:
+    put(eight, ada, PAIRS)
+    page = text(mine, f"{eight.get_absolute_url()}?workload=train-llama-70b")
+    assert "group by group" in page
+    assert "tensor parallel over" in page
+    assert "per optimizer step" in page
+    assert "Cleared by:" in page

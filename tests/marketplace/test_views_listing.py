@@ -125,6 +125,25 @@ def test_a_plan_in_the_address_is_the_one_that_is_drawn(client: Client, eight: L
         assert "under one GPU" in text(client, f"{eight.get_absolute_url()}?{odd}")
 
 
+def test_a_plan_tells_what_its_cache_holds(client: Client, eight: Listing) -> None:
+    page = text(client, f"{eight.get_absolute_url()}?workload=serve-llama-8b&plan=tp2")
+    told = " ".join(page.partition("Beside all else")[2].partition("</p>")[0].split())
+    found = re.fullmatch(
+        r"the cache of one replica holds ([\d,]+) tokens\. The plan serves ([\d,]+) sequences of "
+        r"([\d,]+) tokens at once\. vllm starts with a limit of up to ([\d,]+) tokens a sequence\.",
+        told,
+    )
+    assert found
+    tokens, sequences, each, longest = (int(one.replace(",", "")) for one in found.groups())
+    assert sequences * each <= tokens
+    assert each < longest <= tokens
+
+
+def test_a_training_plan_tells_of_no_cache(client: Client, eight: Listing) -> None:
+    page = text(client, f"{eight.get_absolute_url()}?workload=finetune-llama-8b-lora")
+    assert "Beside all else" not in page
+
+
 def test_the_picture_says_in_words_what_it_shows(client: Client, eight: Listing) -> None:
     page = text(client, eight.get_absolute_url())
     assert '<desc id="memory-desc">every rank: ' in page
@@ -211,7 +230,7 @@ def test_queries_do_not_grow_with_prices_and_facts(client: Client, eight: Listin
     few = count()
     for number in range(20):
         make_price(eight, Decimal(number + 1), superseded_at=timezone.now())
-    assert count() == few <= 11
+    assert count() == few <= 12
 
 
 def test_htmx_gets_the_plans_alone(client: Client, eight: Listing) -> None:

@@ -26,7 +26,8 @@ _PERIOD = r"\d{1,3}\s?(?:[-–]\s?\d{1,3}\s?)?(?:hours?|days?|weeks?|months?|tag
 _STATES: tuple[tuple[Availability, str], ...] = (
     (A.SOLD_OUT, r"(?:temporarily\s|currently\s)?(?:sold[\s-]?out|out[\s-]of[\s-]stock|unavailable|not\savailable"
                  r"|no\s(?:stock|capacity|longer\savailable)|discontinued|fully\sbooked|ausverkauft|nicht\sverfügbar"
-                 r"|vergriffen|épuisé|indisponible|en\srupture|agotado|esaurito|niedostępn\w{1,3}|uitverkocht"
+                 r"|vergriffen|épuisé|indisponible|(?:en\s)?rupture(?:\sde\sstock)?|agotado|sin\s(?:stock|existencias)|esaurito"
+                 r"|non\sdisponibile|esgotado|indisponível|niedostępn\w{1,3}|brak(?:\sw\smagazynie)?|uitverkocht|slutsåld|utsolgt|udsolgt|loppu"
                  r"|0\s(?:available|free|left|in\sstock)|none\s(?:available|left)|完売|在庫なし|売り切れ|缺货)"),
     (A.WAITLIST, r"(?:join\s(?:the\s|our\s)?)?wait(?:ing)?[\s-]?list(?:ed)?|notify\sme|get\snotified|warteliste"
                  r"|liste\sd['’]attente|join\squeue"),
@@ -45,11 +46,11 @@ _STATES: tuple[tuple[Availability, str], ...] = (
                    r"|(?:please\s)?(?:contact|ask|call|email)\s(?:us|sales|for\s.{3,30}|our\s.{3,20})|talk\sto\s(?:us|sales)"
                    r"|(?:request|get|ask\sfor)\s(?:a\s)?(?:quote|price|pricing|access)|enquire(?:\s.{2,20})?"
                    r"|auf\sanfrage|sur\s(?:demande|devis)|bajo\s(?:petición|consulta)|su\srichiesta|na\szapytanie"
-                   r"|op\saanvraag|by\sarrangement|ask|custom\spricing"),
+                   r"|op\saanvraag|sob\sconsulta|a\sconsultar|by\sarrangement|ask|custom\spricing"),
     (A.AVAILABLE, r"(?:\d{1,5}\+?\s)?(?:in[\s-]?stock|available(?:\s(?:now|today|immediately|instantly))?|ready\s(?:now|to\s(?:deploy|rent))"
                   r"|instant(?:ly)?(?:\savailable|\sdeploy\w{0,5})?|immediate(?:ly)?|on\shand|free|online|active"
                   r"|sofort(?:\sverfügbar|\slieferbar)?|verfügbar|auf\slager|lieferbar|disponible(?:\simmédiatement)?|en\sstock"
-                  r"|disponibile|dostępn[yea]|beschikbaar|op\svoorraad|high(?:\savailability)?|medium|在庫あり|有货)"),
+                  r"|disponibile|disponível|em\sestoque|dostępn[yea]|beschikbaar|op\svoorraad|i\slager|tilgjengelig|high(?:\savailability)?|medium|在庫あり|有货)"),
 )  # fmt: skip
 _WHOLE = tuple(
     (state, re.compile(rf"^\W{{0,3}}(?:{words})(?:\W|$)", re.I)) for state, words in _STATES

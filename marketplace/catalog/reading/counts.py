@@ -20,8 +20,10 @@ _WORDS = {
 }  # fmt: skip
 WORD = "|".join(_WORDS)
 """Numbers of GPUs as people write them out, for patterns without regard to case."""
+CARDS = r"cards?|grafikkarten?|cartes?|tarjetas?|sched[ae]|placas?|kart[ya]?"
 _MAKER = (
-    r"(?:(?:nvidia|amd|intel|geforce|tesla|instinct|radeon|quadro|dedicated|full|new|gpus?|hgx|dgx)"
+    r"(?:(?:nvidia|amd|intel|geforce|tesla|instinct|radeon|quadro|dedicated|full|new|gpus?|hgx|dgx"
+    rf"|{CARDS})"
     r"[\s:-]{0,3}){0,4}"
 )
 _BEFORE = re.compile(
@@ -36,7 +38,7 @@ _AFTER = re.compile(
 _GLUED_AFTER = re.compile(r"^[\w -]{2,24}?(?<=\d)x(?P<times>\d{1,3})(?![\w.])", re.I)
 _GPUS = re.compile(
     rf"(?<![\w./$€£])(?:(?P<times>\d{{1,15}})(?:\s?[x×])?|(?P<word>{WORD}))[\s-]?(?:full\s|nvidia\s|amd\s)?"
-    r"(?:gpus?|accelerators?|cards?|grafikkarten)(?![a-z/]|\shours?|-hours?)",
+    rf"(?:gpus?|accelerators?|{CARDS})(?![a-z/]|\shours?|-hours?)",
     re.I,
 )
 _LABELLED = re.compile(
@@ -89,7 +91,7 @@ def read_count(text: str, label: Label | None = None) -> Count:
         return Count(1, 1, fraction, True)
     if _MULTIPLE.search(text):
         return _of_machines(_MULTIPLE.search(text))
-    gpus = _beside(before, after) if label.words else _leading(text)
+    gpus = _beside_any(before, after, label) if label.words else _leading(text)
     gpus = _anywhere(text) if gpus is None else gpus
     nodes = read_nodes(text)
     if _NEGATIVE.match(text) and gpus:
@@ -113,6 +115,16 @@ def _around(text: str, label: Label) -> tuple[str, str]:
     if at < 0:
         return "", text
     return text[:at], text[at:]
+
+
+def _beside_any(before: str, after: str, label: Label) -> int | None:
+    """Beside the name, or beside the same name further on: "HGX H100, 8x H100 SXM5"."""
+    found = _beside(before, after)
+    rest = after[1:]
+    again = label_of(rest) if found is None else None
+    if again is None or again.model != label.model:
+        return found
+    return _beside(*_around(rest, again))
 
 
 def _beside(before: str, after: str) -> int | None:

@@ -40,7 +40,10 @@ class Attribute(Enum):
 
 
 A = Attribute
-_GPU = r"(?:gpus?|accelerators?|graphics?(?:\s?cards?)?|cards?|grafikkarten?|carte graphique|vga)"
+_GPU = (
+    r"(?:gpus?|accelerators?|graphics?(?:\s?cards?)?|cards?|grafikkarten?|cartes? graphiques?|vga"
+    r"|tarjetas?(?: gráficas?)?|schede? grafic(?:a|he)|placas? (?:gráficas?|de vídeo)|karta graficzna)"
+)
 _MEMORY = r"(?:memory|mem|ram|vram|size|speicher|mémoire)"
 _EACH = r"(?: (?:each|per gpu|size|capacity|amount))?"
 _RULES: tuple[tuple[Attribute, str], ...] = (
@@ -49,7 +52,7 @@ _RULES: tuple[tuple[Attribute, str], ...] = (
               r"|cuda cores|tensor cores|discount|save|backup|expires|updated"),
     (A.BASIS, r"(?:price|billing|rate|pricing) ?(?:basis|scope|model unit)|basis|charged per|priced per"),
     (A.CURRENCY, r"(?:price )?currency(?: code)?|währung|devise|price currency"),
-    (A.UNIT, r"(?:price|billing|rate) ?(?:unit|period|interval|cycle)|billing|billed|interval|period"),
+    (A.UNIT, r"(?:price|billing|rate) ?(?:unit|period|interval|cycle)|billing|billed|interval|period|unit|time unit"),
     (A.PURCHASE, r"(?:pricing|purchase|rental|contract|price) (?:model|type|option|plan)|offer type|commitment|term"),
     (A.LISTED, r"(?:is )?(?:public|listed|published|visible|hidden|internal|private|deprecated)|staff only"),
     (A.VRAM_TOTAL, rf"(?:total|combined|aggregate|sum|machine) (?:of )?(?:v ?ram|{_GPU} {_MEMORY}|hbm)"
@@ -58,42 +61,43 @@ _RULES: tuple[tuple[Attribute, str], ...] = (
     (A.VRAM, rf"v ?ram{_EACH}|video (?:memory|ram)|{_GPU} (?:v ?ram|{_MEMORY}){_EACH}|(?:memory|v ?ram|speicher) (?:per|/|each|je|pro) ?{_GPU}|hbm\w{{0,2}}"
              rf"|(?:per )?{_GPU} memory|grafikspeicher|gddr\w{{0,2}}|memory each"),
     (A.GPU_COUNT, rf"{_GPU} (?:count|qty|quantity|number|num|anzahl|amount|units?)|(?:number|no|nr|num|count|qty|anzahl|#|nombre)"
-                  rf"(?: of| de| d| der)? ?{_GPU}|# ?{_GPU}|num {_GPU}|gpu_?count|x ?{_GPU}|gpus per (?:node|server|machine|instance)"
+                  rf"(?: of| de| d| der| di)? ?{_GPU}|(?:número|numero|liczba|aantal) (?:de |di )?{_GPU}|# ?{_GPU}|num {_GPU}|gpu_?count|x ?{_GPU}|gpus per (?:node|server|machine|instance)"
                   r"|gpus|accelerators|cards|count|qty|anzahl gpus"),
     (A.NODES, r"nodes?(?: count)?|number of (?:nodes|machines|servers)|machines"),
     (A.FABRIC, r"network(?:ing)?(?: speed| interface)?|nic|ethernet|infiniband|uplink|bandwidth|inter ?node(?: network)?"
-               r"|netzwerk|connectivity|cluster network|réseau|port"),
+               r"|netzwerk|connectivity|cluster network|réseau|red|rete|rede|netwerk|sieć|port"),
     (A.LINK, rf"(?:{_GPU} )?(?:inter ?connect(?:ion|s)?|links?|topology|fabric)|nv ?link|nv ?switch|p2p|peer to peer"
-             r"|gpu to gpu|peer access"),
+             r"|gpu to gpu|peer access|interconexi[óo]n|interconnexion|interconnessione|interconexão"),
     (A.FORM_FACTOR, r"form ?factor|socket|bus|form|gpu form|board"),
     (A.VCPU, r"v ?cpus?(?: count| cores?)?|(?:virtual |logical |cpu )?(?:cores?|threads?)|cpus?(?: count| cores?| threads?)?"
              r"|vcores?|kerne|cœurs|number of (?:v ?cpus?|cores?)|rdzenie|cpu count"),
-    (A.CPU_MODEL, r"cpu (?:model|type|name)|processors?|prozessor|processeur"),
+    (A.CPU_MODEL, r"cpu (?:model|type|name)|processors?|prozessor(?:en)?|processeurs?|procesador(?:es)?|processador(?:es)?|processor[ei]|procesor"),
     (A.RAM, r"(?:system |host |cpu |main |server )?(?:ram|ddr\d?)(?: (?:size|amount|mb|gb|mib|gib|memory))?"
-            r"|(?:system|host|cpu|main|server) memory|arbeitsspeicher|ram|mémoire vive|dram"),
-    (A.MEMORY, r"mem(?:ory)?|speicher|mémoire|memoria|pamięć"),
+            r"|(?:system|host|cpu|main|server) memory|arbeitsspeicher|ram|mémoire (?:vive|ram|système)|mem[oó]ria (?:ram|de sistema|do sistema|di sistema)|werkgeheugen|pamięć ram|dram"),
+    (A.MEMORY, r"mem(?:ory)?(?: size| capacity| amount)?|speicher|mémoire|mem[oó]ria|geheugen|pamięć"),
     (A.DISK, r"(?:local |fast |included |instance |ephemeral |root |boot )?(?:nvme|ssd|disks?|storage|hdd|drives?|festplatte|stockage"
-             r"|disque|scratch|almacenamiento|dysk)(?: (?:size|space|capacity|storage|ssd|drives?))?"),
+             r"|disques?|scratch|almacenamiento|armazenamento|archiviazione|opslag|disco|dysk|datenträger|stockage)(?: (?:size|space|capacity|storage|ssd|drives?|local|locale))?"),
     (A.QUANTITY, r"(?:free|available|remaining|in stock|stock)(?: (?:count|units?|machines?|servers?|quantity|now))?|capacity"
                  r"|quantity(?: available)?|num free|inventory|available (?:count|quantity)|units? (?:left|available)"),
     (A.AVAILABILITY, r"availability|status|stock(?: status)?|state|verfügbarkeit|disponibilité|lead time|delivery|dostępność"
-                     r"|in stock|available|lieferzeit"),
+                     r"|in stock|available|lieferzeit|disponibilidad|disponibilidade|disponibilità|beschikbaarheid|estado|état|stato"),
     (A.ZONE, r"(?:availability )?zone|az"),
     (A.REGION, r"regions?|locations?|data ?cent(?:er|re)s?|dc|sites?|standorte?|country|city|place|geo(?:location)?|pays|lieu"
-               r"|lokalizacja|region code|land|ubicación"),
+               r"|lokalizacja|region code|land|ubicación|rég?ion|régions?|regi[oó]n(?:es)?|regione|região|regio|emplacement|localização|località|locatie"
+               r"|centre de données|rechenzentrum|centro de (?:datos|dados)|datacenter"),
     (A.URL, r"url|link|href|order|rent|action"),
-    (A.SKU, r"sku|ref(?:erence)?|id|code|slug|product (?:id|code|number)|article|artikel(?:nummer)?|instance (?:id|type)|plan (?:id|code)"
+    (A.SKU, r"sku|ref(?:erence)?|réf(?:érence)?|referencia|referenz|riferimento|referência|código|codice|id|code|slug|product (?:id|code|number)|article|artikel(?:nummer)?|instance (?:id|type)|plan (?:id|code)"
             r"|part(?: no| number)?|machine id|server id|no|nr|#|flavou?r|api name|uuid|key"),
     (A.GPU, rf"{_GPU}(?: (?:model|type|name|config(?:uration)?|spec))?|(?:model|type) of {_GPU}|gpu details|karte|chip"
             r"|gpu \w{0,8} ?model"),
     (A.TITLE, r"(?:display |full |product |plan |machine |server )?(?:name|title)|machine|server|instance|plan|product|model|configuration|config|type|system|node|package|tier|offer"
-              r"|maschine|serveur|label|description|machine type|node type|servidor|serwer|hardware|vm|spec(?:ification)?s?"),
+              r"|maschine|serveur|bezeichnung|désignation|modell[eo]?|modèle|modelo|nombre|nom|nome|naam|nazwa|paquete|angebot|offre|oferta|label|description|machine type|node type|servidor|serwer|hardware|vm|spec(?:ification)?s?"),
 )  # fmt: skip
 _COMPILED = tuple((attribute, re.compile(rf"(?:{words})")) for attribute, words in _RULES)
 _PRICE = re.compile(
-    r"price|pricing|rates?\b|cost|\$|€|£|₹|\b(?:usd|eur|gbp|chf|aed|inr|pln|sar|cad|aud)\b|hourly|monthly|on ?demand|\bspot\b"
+    r"price|pricing|\brates?\b|\bcost|\$|€|£|₹|\b(?:usd|eur|gbp|chf|aed|inr|pln|sar|cad|aud)\b|hourly|monthly|on ?demand|\bspot\b"
     r"|interruptible|preemptible|reserved|pay ?as ?you ?go|payg|per (?:hour|month|day|week|gpu hour|hr)|\b\d{1,2} ?(?:year|yr|month|mo)s?\b"
-    r"|\bfee|preis|prix|precio|prezzo|cena|tarif|/ ?h(?:r|our)?\b|/ ?mo(?:nth)?\b|/ ?std|commit|\bhour\b|\bmonth\b|savings|weekly"
+    r"|\bfee|preis|prix|precio|prezzo|\bcena\b|preço|prijs|tarif|/ ?h(?:r|our)?\b|/ ?mo(?:nth)?\b|/ ?std|commit|\bhour\b|\bmonth\b|savings|weekly"
 )  # fmt: skip
 _NO_PRICE = re.compile(
     r"(?:vram|ram|memory|vcpu|disk|storage|bandwidth|traffic|basis|scope|currency|unit|model|type|period|interval|cycle|valid|set ?up)\b"

@@ -36,12 +36,12 @@ _P2P_ON = re.compile(
 )  # fmt: skip
 _SWITCH = re.compile(r"nv[\s-]?switch", re.I)
 _PAIRS = re.compile(
-    rf"{_NV}[^.;]{{0,60}}?(?:\bpairs?\b|pair-?wise|2[\s-]way|two[\s-]way|\bpaired\b|between\stwo|gpus?\s?\d\s?[-–&+]\s?\d\b|paarweise|par\spaires?)"
+    rf"{_NV}[^.;]{{0,60}}?(?:\bpairs?\b|pair-?wise|2[\s-]way|two[\s-]way|\bpaired\b|between\stwo|gpus?\s?\d\s?[-–&+]\s?\d\b|paarweise|par\spaires?|por\spares|em\spares|a\scoppie)"
     rf"|(?:\bpairs?\b|\bpaired\b|pair-?wise|2[\s-]way|two[\s-]way|paarweise)[^.;]{{0,60}}?{_NV}|nvlink[\s_-]pairs?", re.I,
 )  # fmt: skip
 _BRIDGE = re.compile(
     rf"{_NV}[\s_-]{{1,2}}bridg|{_NV}-?brücke|bridged\s(?:by|with|via)\s(?:an?\s)?{_NV}"
-    rf"|bridge[ds]?\s?\(?{_NV}|pont\s{_NV}", re.I,
+    rf"|bridge[ds]?\s?\(?{_NV}|(?:ponts?|puentes?|pontes?|ponti)\s{_NV}", re.I,
 )  # fmt: skip
 _NVLINK = re.compile(rf"(?<![a-z]){_NV}(?![a-z])", re.I)
 _XGMI = re.compile(r"infinity[\s-]?fabric|\bxgmi\b", re.I)

@@ -39,9 +39,9 @@ _GPU_WORDS = (
 _MACHINE_WORDS = (
     r"machines?|servers?|nodes?|instances?|vms?|systems?|box(?:es)?|hosts?|pods?|trays?|racks?"
     r"|bare[- ]metal|maschine|knoten|serveurs?|servidor(?:es)?|instanz(?:en)?|unit|configuration"
-    r"|nœud|nodo|maszyn[aęy]|serwer|хост|сервер"
+    r"|nœuds?|nodos?|nodi|máquinas?|macchin[ae]|maszyn[aęy]|serwer|хост|сервер"
 )
-_JOIN = r"(?:/|\bper\b|\bpro\b|\bje\b|\bpar\b|\bpor\b|\bfor\sthe\b|\bza\b|\beach\b|\bevery\b|\bwhole\b|\bprice_per\b|\bна\b|\bза\b|\bund\b|\band\b|\bet\b)"
+_JOIN = r"(?:/|\bper\b|\bpro\b|\bje\b|\bpar\b|\bpor\b|\bfor\sthe\b|\bza\b|\beach\b|\bevery\b|\bwhole\b|\bprice_per\b|\bна\b|\bза\b|\bund\b|\band\b|\bet\b|\by\b|\be\b|\ben\b|\bi\b)"
 _PER_GPU = re.compile(
     rf"{_JOIN}\s?(?:1\s|single\s|the\s|one\s|physical\s)?(?:{_GPU_WORDS})(?![a-z])"
     rf"|(?<![a-z\d])(?:{_GPU_WORDS})(?:[-\s/·]{{1,2}})?(?:hours?|hrs?|h|months?|mo|std|stunde)(?![a-z])"

@@ -105,7 +105,7 @@ def _sizes(text: str) -> tuple[Size, ...]:
 
 
 def _size(match: re.Match[str], before: str, after: str) -> Size | None:
-    number = read_number(match["number"])
+    number = read_number(_without_point(match))
     factor = UNITS.get(match["unit"].lower())
     if number is None or factor is None or number.value <= 0:
         return None
@@ -114,6 +114,16 @@ def _size(match: re.Match[str], before: str, after: str) -> Size | None:
         int(number.value * factor), count, _kind(before, after), _scope(before, after),
         match[0], match.start(), number.value, _SPELLINGS.get(match["unit"].lower(), match["unit"]),
     )  # fmt: skip
+
+
+_POINT_OF_THOUSANDS = re.compile(r"[1-9]\.\d{3}")
+
+
+def _without_point(match: re.Match[str]) -> str:
+    """ "2.048 GB" is how much of Europe writes 2048 GB: no memory is sold in megabytes of GB."""
+    number, unit = match["number"], match["unit"].lower()
+    grouped = unit in ("gb", "go") and _POINT_OF_THOUSANDS.fullmatch(number)
+    return number.replace(".", "") if grouped else number
 
 
 _CLAUSE = re.compile(r"[,;|•·+]|\s[-–—]\s|\sand\s|\swith\s|\splus\s")

@@ -225,3 +225,26 @@ def test_a_row_that_cannot_be_a_fact_names_its_field(
 ) -> None:
     with pytest.raises(InvalidBenchmark, match=f"^{field} is "):
         from_words({"op": "all_reduce", "busbw_gbs": 100.0, "gpus": 8} | changes)
+
+
+@pytest.mark.parametrize(
+    ("mode", "virtual"),
+    [("None", False), ("Pass-Through", True), ("VGPU", True), ("Host VGPU", None), ("N/A", None)],
+)
+def test_a_query_says_whether_it_is_seen_from_a_guest(mode: str, virtual: bool | None) -> None:
+    text = f"""==============NVSMI LOG==============
+
+Driver Version                            : 570.86.15
+CUDA Version                              : 12.8
+
+Attached GPUs                             : 1
+GPU 00000000:04:00.0
+    Product Name                          : NVIDIA H100 80GB HBM3
+    GPU Virtualization Mode
+        Virtualization Mode               : {mode}
+        Host VGPU Mode                    : N/A
+    FB Memory Usage
+        Total                             : 81559 MiB
+"""
+    (reading,) = read_evidence(text)
+    assert reading.virtual is virtual
