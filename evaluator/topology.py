@@ -15,6 +15,7 @@ from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.group_rates import reached
 from evaluator.held import benchmark_of, clearing_rate, exchanges_of, programs_of
+from evaluator.link_faults import with_shared_memory
 from evaluator.link_verdicts import SEVERITY, GroupVerdict, LinkVerdict, LinkWord
 from evaluator.links import (
     CARRIED_BY,
@@ -33,7 +34,7 @@ from evaluator.pairs import judge_on_pairs
 from evaluator.plans import Plan
 from evaluator.units import GB
 
-__all__ = ["LinkVerdict", "LinkWord", "judge_link", "machine_findings"]
+__all__ = ["LinkVerdict", "LinkWord", "demand_word", "judge_link", "machine_findings"]
 
 ASK_INSIDE = "nvidia-smi topo -m; nvidia-smi topo -p2p r"
 ASK_BETWEEN = "all_reduce_perf -b 1G -e 8G -f 2 on two machines"
@@ -109,6 +110,13 @@ def _messages(demand: Demand, exchanges: Sequence[Traffic]) -> tuple[int, ...]:
     return tuple(one.message_bytes for one in exchanges_of(demand, exchanges))
 
 
+def demand_word(
+    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic] = ()
+) -> LinkWord:
+    """The word alone, for one group of a plan; the worst of all its groups is the plan's."""
+    return _judged(plan, demand, machine, exchanges).word
+
+
 def _judge_demand(
     plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
 ) -> LinkVerdict:
@@ -126,7 +134,9 @@ def _judged(
         )
     on_pairs = judge_on_pairs(plan, demand, machine, exchanges)
     if on_pairs is None or _claim_outlives(on_pairs, machine):
-        return _judge_class(plan, demand, machine, exchanges)
+        by_class = _judge_class(plan, demand, machine, exchanges)
+        needed = machine.link.value is LinkClass.P2P_DISABLED
+        return with_shared_memory(plan, machine.topology.value, by_class, needed=needed)
     return on_pairs
 
 
