@@ -183,7 +183,7 @@ def _serving(
         "activations": peak_bytes(sizes, job, plan, held.rank),
         "engine_overhead": runs.alone,
         "cuda_graphs": runs.graphs,
-        "communicators": runs.communicators(plan.tp * plan.pp * plan.dp),
+        "communicators": runs.communicators(plan.engine_ranks),
         "cache_reserve": kept.scaled(left),
         "tower_profile": choose_range(towered, TOWER, exact(0.0)),
         "lora_buffers": exact(0.0),
