@@ -19,6 +19,7 @@ from evaluator.link_faults import with_shared_memory
 from evaluator.link_verdicts import SEVERITY, GroupVerdict, LinkVerdict, LinkWord
 from evaluator.links import (
     CARRIED_BY,
+    MOVES,
     TOLERANT,
     Demand,
     Suits,
@@ -33,7 +34,7 @@ from evaluator.pairs import judge_on_pairs
 from evaluator.plans import Plan
 from evaluator.units import GB
 
-__all__ = ["LinkVerdict", "LinkWord", "judge_link", "machine_findings"]
+__all__ = ["LinkVerdict", "LinkWord", "demand_word", "judge_link", "machine_findings"]
 
 ASK_INSIDE = "nvidia-smi topo -m; nvidia-smi topo -p2p r"
 ASK_BETWEEN = "all_reduce_perf -b 1G -e 8G -f 2 on two machines"
@@ -109,6 +110,13 @@ def _cleared_by(command: str, demand: Demand, exchanges: tuple[Traffic, ...]) ->
 
 def _messages(demand: Demand, exchanges: tuple[Traffic, ...]) -> tuple[int, ...]:
     return need_of(demand.use, exchanges).messages
+
+
+def demand_word(
+    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic] = ()
+) -> LinkWord:
+    """The word alone, for one group of a plan; the worst of all its groups is the plan's."""
+    return _judged(plan, demand, machine, exchanges).word
 
 
 def _judge_demand(
@@ -323,7 +331,7 @@ def _judge_fabric(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict:
         )
     answer = fabric_suits(fact.value, demand.use)
     if answer is Suits.POOR:
-        reason = f"{demand.use} over {demand.machines} machines moves every parameter each step"
+        reason = f"{demand.use} over {demand.machines} machines {MOVES[demand.use]}"
         return _fabric(LinkWord.INSUFFICIENT, fact, _poor_fabric(plan, fact.value, reason))
     if answer is Suits.ENOUGH and fact.at_least(Grade.BENCHMARKED):
         reason = f"{fact.value} between the machines is benchmarked and carries {plan.label}."
