@@ -118,14 +118,19 @@ def _offered(status: Status, offering: Offering) -> Status:
     return Status.CONDITIONAL if waits else status
 
 
-def with_outlook(candidate: Candidate, workload: Workload, machine: Machine) -> Candidate:
-    """The candidate with its speed, hours and cost. A price that is not ranked makes no cost."""
+def price_of(candidate: Candidate) -> Price | None:
+    """What all rentals cost. A price that is not ranked makes no cost."""
     rate, cost = candidate.rate, candidate.cost_per_hour
-    price = None
     if cost and rate.quote and rate.ranked:
         firm = _firm(candidate, rate.quote.currency)
-        price = Price(cost, rate.quote.unit, rate.quote.purchase, firm)
-    return replace(candidate, outlook=outlook_of(workload, candidate.plan.plan, machine, price))
+        return Price(cost, rate.quote.unit, rate.quote.purchase, firm)
+    return None
+
+
+def with_outlook(candidate: Candidate, workload: Workload, machine: Machine) -> Candidate:
+    """The candidate with its speed, hours and cost."""
+    price, plan = price_of(candidate), candidate.plan.plan
+    return replace(candidate, outlook=outlook_of(workload, plan, machine, price))
 
 
 def _firm(candidate: Candidate, currency: str | None) -> Decimal | None:

@@ -21,10 +21,10 @@ from evaluator.machine import Availability, LinkClass, Machine
 from evaluator.offers import Offering
 from evaluator.plans import Plan
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
-from evaluator.shortlist import Candidate, Shortlist, shortlist
+from evaluator.shortlist import Candidate, Shortlist, judge_fleet, shortlist
 from evaluator.spending import InTime
 from evaluator.verdict import ORDER, Status
-from tests.evaluator.machines import SERVE_8B, TRAIN_70B, machine, measured, preset, serve
+from tests.evaluator.machines import SERVE_8B, TRAIN_70B, machine, measured, preset, serve, train
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 MACHINES = {
@@ -292,3 +292,15 @@ def test_a_machine_without_any_fact_is_listed_as_not_judged() -> None:
         preset(SERVE_8B), Fleet.of([offer("empty")], {"empty": Machine(vcpus=declared(4))})
     )
     assert found.rows[0].status is Status.UNKNOWN
+
+
+def test_kept_verdicts_serve_workloads_that_differ_in_costs_and_budget() -> None:
+    plain = train("llama-3.1-8b", tokens_to_train=10**9, lora={"rank": 8})
+    costly = replace(plain, costs=replace(plain.costs, setup_hours=300.0), budget_amount=Decimal(5))
+    fleet = Fleet.of([offer("h100x8", "16"), offer(amount="2.00")], MACHINES)
+    judged = judge_fleet(plain, fleet)
+    for workload in (plain, costly, plain):
+        kept = shortlist(workload, fleet, judged=judged)
+        assert kept == shortlist(workload, fleet)
+        assert kept.rows[1].outlook
+    assert shortlist(plain, fleet, judged=judged) != shortlist(costly, fleet, judged=judged)
