@@ -244,14 +244,16 @@ def _first(values: Iterable[Any]) -> Any:
 ALL_REDUCE = "all_reduce"
 
 
-def rates_of(topology: Topology, ranks: int, nodes: int = 1) -> tuple[Rate, ...]:
-    """The all-reduces of a group of this size, by message size. Empty where none was run.
+def rates_of(
+    topology: Topology, ranks: int, nodes: int = 1, operation: str = ALL_REDUCE
+) -> tuple[Rate, ...]:
+    """One collective of a group of this size, by message size. Empty where none was run.
 
     A run that does not name its hosts counts as one of a single machine.
     """
     found = [r for r in topology.rates if r.ranks == ranks and (r.nodes or 1) == nodes]
-    reduced = (rate for rate in found if ALL_REDUCE in rate.operation)
-    return tuple(sorted(reduced, key=lambda rate: rate.message_bytes))
+    same = (rate for rate in found if operation in rate.operation)
+    return tuple(sorted(same, key=lambda rate: rate.message_bytes))
 
 
 def rate_for(topology: Topology, ranks: int) -> Rate | None:

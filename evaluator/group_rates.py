@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from evaluator.collectives import LATENCY_BELOW, Operation, bus_factor
-from evaluator.connections import Rate, Topology, rates_of
+from evaluator.connections import ALL_REDUCE, Rate, Topology, rates_of
 from evaluator.units import GB
 
-GROUP_SIZES = (2, 4, 8)
+PROGRAMS = {
+    ALL_REDUCE: Operation.ALL_REDUCE,
+    "all_gather": Operation.ALL_GATHER,
+    "reduce_scatter": Operation.REDUCE_SCATTER,
+    "alltoall": Operation.ALL_TO_ALL,
+}
+"""Collectives by the names of nccl-tests' programs."""
 WAIT_S = {True: 150e-6, False: 300e-6}
 """Longest wait of a healthy group before its bytes flow, over fabric links or not. Eight A100 spend
 75 µs on 1 MiB and eight GPUs over PCIe about 150 µs; twice that is no sign of health.
@@ -96,8 +102,12 @@ def _bus(rate: Rate) -> float:
     """Bus bandwidth of a row in bytes/s; 0 where neither it nor a time was printed."""
     if rate.bytes_per_s >= PRINTED_COARSELY or not rate.seconds:
         return rate.bytes_per_s if rate.message_bytes else 0
-    factor = float(bus_factor(Operation.ALL_REDUCE, rate.ranks))
-    return factor * rate.message_bytes / rate.seconds
+    return _factor(rate.operation, rate.ranks) * rate.message_bytes / rate.seconds
+
+
+def _factor(program: str, ranks: int) -> float:
+    """Bytes that each rank sends per byte of buffer, by the name that nccl-tests prints."""
+    return float(bus_factor(PROGRAMS.get(program, Operation.ALL_REDUCE), ranks))
 
 
 def _seconds_per_factor(curve: Sequence[tuple[int, float]], size: int) -> float:
@@ -112,11 +122,18 @@ def _seconds_per_factor(curve: Sequence[tuple[int, float]], size: int) -> float:
     return first + share * (last - first)
 
 
-def enough_at(carries_bytes_per_s: float, ranks: int, message: int, *, fabric: bool) -> float:
+def enough_at(
+    carries_bytes_per_s: float,
+    ranks: int,
+    message: int,
+    *,
+    fabric: bool,
+    operation: str = ALL_REDUCE,
+) -> float:
     """Bus bandwidth in bytes/s that a link shows at a message if it carries the given rate for
     large ones and waits as long as a healthy one may.
     """
-    sent = float(bus_factor(Operation.ALL_REDUCE, ranks)) * message
+    sent = _factor(operation, ranks) * message
     return sent / (WAIT_S[fabric] + sent / carries_bytes_per_s)
 
 
@@ -149,5 +166,8 @@ def _reached(
 ) -> Iterator[Reached]:
     for message in messages:
         if seen := rate_at(curve, message):
-            ranks = curve[0].ranks
-            yield Reached(seen, enough_at(carries, ranks, seen.message, fabric=fabric))
+            first = curve[0]
+            enough = enough_at(
+                carries, first.ranks, seen.message, fabric=fabric, operation=first.operation
+            )
+            yield Reached(seen, enough)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evaluator.collectives import Operation, Traffic
-from evaluator.connections import Rate, Topology, is_fabric, rates_of
+from evaluator.connections import ALL_REDUCE, Rate, Topology, is_fabric, rates_of
 from evaluator.facts import Grade
 from evaluator.findings import Finding
 from evaluator.group_rates import Reached, enough_at, reached, size_words
@@ -17,7 +17,20 @@ from evaluator.machine import LinkClass, Machine
 from evaluator.plans import Plan
 from evaluator.units import GB, GIB
 
-BENCHMARK = "all_reduce_perf -b {least} -e 8G -f 2 -g {ranks}"
+BENCHMARK = "{program}_perf -b {least} -e 8G -f 2 -g {ranks}"
+PROGRAMS_OF = {
+    Use.SHARDED: ("all_gather", "reduce_scatter", ALL_REDUCE),
+    Use.CONTEXT: ("all_gather", ALL_REDUCE),
+    Use.EXPERT: ("alltoall", ALL_REDUCE),
+}
+"""Benchmarks that show a use, its own collective first; all others reduce."""
+USES = {
+    "tensor parallel": Use.TENSOR,
+    "pipeline": Use.PIPELINE,
+    "experts": Use.EXPERT,
+    "context": Use.CONTEXT,
+}
+"""The use of an exchange by its purpose; gradients and parameters are told by their collective."""
 LEAST = 1024
 
 
@@ -27,17 +40,18 @@ def exchanges_of(demand: Demand, exchanges: Iterable[Traffic]) -> tuple[Traffic,
 
 
 def _use_of(one: Traffic) -> Use:
-    if one.purpose == "tensor parallel":
-        return Use.TENSOR
-    if one.purpose == "pipeline":
-        return Use.PIPELINE
-    return Use.DATA if one.operation is Operation.ALL_REDUCE else Use.SHARDED
+    reduced = Use.DATA if one.operation is Operation.ALL_REDUCE else Use.SHARDED
+    return USES.get(one.purpose, reduced)
 
 
-def benchmark_of(ranks: int, messages: Iterable[int] = ()) -> str:
+def benchmark_of(use: Use, ranks: int, messages: Iterable[int] = ()) -> str:
     """The command that shows a group at its plan's own messages and at large ones."""
-    least = min((size for size in messages if size), default=GIB)
-    return BENCHMARK.format(least=_nccl_size(min(least, GIB)), ranks=ranks)
+    least = _nccl_size(min((size for size in messages if 0 < size < GIB), default=GIB))
+    return BENCHMARK.format(program=programs_of(use)[0], least=least, ranks=ranks)
+
+
+def programs_of(use: Use) -> tuple[str, ...]:
+    return PROGRAMS_OF.get(use, (ALL_REDUCE,))
 
 
 def _nccl_size(byte_count: int) -> str:
@@ -97,7 +111,7 @@ class Held:
         group = self.placed.groups[0]
         pin = f"CUDA_VISIBLE_DEVICES={','.join(map(str, group))} "
         whole = len(group) == self.topology.gpus
-        return ("" if whole else pin) + benchmark_of(self.ranks, self.messages)
+        return ("" if whole else pin) + benchmark_of(self.demand.use, self.ranks, self.messages)
 
     @property
     def clearing(self) -> str:
@@ -105,14 +119,28 @@ class Held:
 
     @property
     def curve(self) -> tuple[Rate, ...]:
-        """The benchmark rows of a group of this size."""
-        return rates_of(self.topology, self.ranks)
+        """The benchmark rows of a group of this size, of the collective that is most its own."""
+        programs = programs_of(self.demand.use)
+        curves = (rates_of(self.topology, self.ranks, 1, program) for program in programs)
+        return next((curve for curve in curves if curve), ())
 
     @property
     def reached(self) -> Reached | None:
         """The benchmark of a group of this size at the plan's own messages."""
+        return self._against(self.curve)
+
+    @property
+    def larger(self) -> tuple[int, Reached] | None:
+        """The benchmark of the whole machine, where the group is a part of it, and how many GPUs
+        took part. One of fewer may have left the group's GPUs out.
+        """
+        curve = rates_of(self.topology, self.topology.gpus)
+        shown = self._against(curve) if self.topology.gpus > self.ranks else None
+        return (self.topology.gpus, shown) if shown else None
+
+    def _against(self, curve: tuple[Rate, ...]) -> Reached | None:
         carries = CLASS_FLOOR[LinkClass.NVLINK] if self.on_fabric else CARRIES_TENSOR
-        return reached(self.curve, self.messages, carries, fabric=self.on_fabric)
+        return reached(curve, self.messages, carries, fabric=self.on_fabric)
 
     @property
     def on_fabric(self) -> bool:

@@ -7,6 +7,7 @@ definitions; latent attention after DeepSeek-V2 (arXiv 2405.04434, section 2.1).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -74,13 +75,28 @@ class Part:
         return self.params * self.active_share
 
 
+def halves_of(layer: Layer) -> tuple[str, ...]:
+    """Names of what a layer is made of: how it mixes, how it feeds, and its norms, of which a layer
+    that does only one of them has one."""
+    mixes, feeds = layer.mixer is not Mixer.NONE, layer.feed is not Feed.NONE
+    mixing = (f"mix {layer.mixer}",) if mixes else ()
+    feeding = (f"feed {layer.feed}",) if feeds else ()
+    return (*mixing, *feeding, "norms both" if mixes and feeds else "norms one")
+
+
 @lru_cache(maxsize=4096)
-def layer_parts(shape: ModelShape, layer: Layer) -> tuple[Part, ...]:
-    """The parts of one layer of a kind, and its norms: one where it only mixes or only feeds."""
-    norms, halves = shape.norms, (layer.mixer is not Mixer.NONE, layer.feed is not Feed.NONE)
-    count = norms.per_layer if all(halves) else 1
+def layer_halves(shape: ModelShape, layer: Layer) -> Mapping[str, tuple[Part, ...]]:
+    """The parts of one layer of a kind, by `halves_of`."""
+    norms, names = shape.norms, halves_of(layer)
+    count = norms.per_layer if names[-1] == "norms both" else 1
     norm = Part(Module.NORM, count * shape.hidden * (1 + norms.bias), Split.NONE)
-    return (*_mixing(shape, layer.mixer), *_feeding(shape, layer.feed), norm)
+    halves = (_mixing(shape, layer.mixer), _feeding(shape, layer.feed))
+    return dict(zip(names, (*filter(None, halves), (norm,)), strict=True))
+
+
+def layer_parts(shape: ModelShape, layer: Layer) -> tuple[Part, ...]:
+    """The parts of one layer of a kind."""
+    return tuple(part for half in layer_halves(shape, layer).values() for part in half)
 
 
 def _mixing(shape: ModelShape, mixer: Mixer) -> tuple[Part, ...]:
@@ -155,6 +171,7 @@ def expert_params(shape: ModelShape) -> int:
     return sum(part.params * times for part, times in parts if part.module is Module.EXPERT)
 
 
+@lru_cache(maxsize=4096)
 def routed_layers(shape: ModelShape) -> int:
     """Layers that hold experts."""
     return sum(kind.feed is Feed.ROUTED for kind in shape.layer_kinds)

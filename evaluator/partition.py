@@ -16,7 +16,9 @@ from evaluator.parameters import (
     Split,
     embedding,
     further_prediction,
+    halves_of,
     head,
+    layer_halves,
     layer_parts,
 )
 from evaluator.plans import Plan
@@ -110,8 +112,15 @@ class LayerGroup:
     kept: frozenset[str] = frozenset()
 
     @property
-    def place(self) -> str:
-        return f"layers {' '.join(self.kind)} {','.join(sorted(self.kept))}"
+    def name(self) -> str:
+        return f"{' '.join(self.kind)} {','.join(sorted(self.kept))}"
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where its parts are. Norms keep 16 bits in any case."""
+        kept = ",".join(sorted(self.kept))
+        *halves, norms = halves_of(self.kind)
+        return (*(f"{half} {kept}" for half in halves), norms)
 
 
 @lru_cache(maxsize=4096)
@@ -188,7 +197,9 @@ class Stage:
 def stage_of(shape: ModelShape, rank: RankClass) -> Stage:
     groups = layer_groups(shape, rank)
     times = ends_of(shape.tied, shape.predict_layers, rank.has_embedding, rank.has_head)
-    times |= {group.place: group.count for group in groups}
+    for group in groups:
+        for place in group.places:
+            times[place] = times.get(place, 0) + group.count
     held = (replace(piece, count=times.get(piece.place, 0)) for piece in pieces_of(shape))
     return Stage(rank, tuple(piece for piece in held if piece.count), kinds_of(groups))
 
@@ -217,14 +228,20 @@ Placed = tuple[str, Part, bool]
 def pieces_of(shape: ModelShape) -> tuple[Piece, ...]:
     """Every piece of a model once: its ends, and one layer of each group."""
     groups, _ = groups_of(shape)
-    parts = [part for group in groups for part in _of_group(shape, group)]
+    halves = {
+        place: (half, group.kept)
+        for group in groups
+        for place, half in zip(group.places, layer_halves(shape, group.kind).values(), strict=True)
+    }
+    parts = [part for place, half in halves.items() for part in _of_half(shape, place, *half)]
     return _joined(shape, [*_of_ends(shape), *parts])
 
 
-def _of_group(shape: ModelShape, group: LayerGroup) -> Iterator[Placed]:
-    place = group.place
-    for part in layer_parts(shape, group.kind):
-        kept = round(part.params * named_share(part, group.kept, gated=shape.gated))
+def _of_half(
+    shape: ModelShape, place: str, parts: Iterable[Part], names: frozenset[str]
+) -> Iterator[Placed]:
+    for part in parts:
+        kept = round(part.params * named_share(part, names, gated=shape.gated))
         if kept:
             yield place, replace(part, params=kept), True
         if kept < part.params:
@@ -302,7 +319,13 @@ def largest_layer(stage: Stage, plan: Plan) -> Number:
     """Parameters of the largest layer of a stage on one GPU."""
     sums: dict[str, Number] = {}
     for piece in stage.pieces:
-        if piece.place.startswith("layers"):
-            here = choose(piece.count > 0, local_params(piece, plan), 0)
-            sums[piece.place] = sums.get(piece.place, 0) + here
-    return reduce(larger, sums.values(), 0)
+        sums[piece.place] = sums.get(piece.place, 0) + local_params(piece, plan)
+    halves: dict[str, Number] = {}
+    for place, size in sums.items():
+        half = " ".join(place.split(" ")[:2])
+        halves[half] = larger(halves.get(half, 0), size)
+    layers = (
+        choose(count > 0, sum(halves.get(half, 0) for half in halves_of(kind)), 0)
+        for kind, count in stage.kinds
+    )
+    return reduce(larger, layers, 0)

@@ -27,7 +27,6 @@ from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
 from evaluator.judging import MEMORY_UNKNOWN, NOT_KNOWN, WHY, Judged, judge_hardware
 from evaluator.offers import Offering
-from evaluator.rules import rule_of
 
 __all__ = ["Candidate", "Offering", "Shortlist", "judge_fleet", "shortlist"]
 
@@ -66,7 +65,7 @@ class Shortlist:
 
 def judge_fleet(workload: Workload, fleet: Fleet) -> Judged:
     """All plans on all machines; prices and demands are joined to it by `shortlist`."""
-    return judge_hardware(workload, fleet.hardware, fleet.links)
+    return judge_hardware(workload, fleet.hardware, fleet.links, fleet.rentals)
 
 
 def shortlist(
@@ -77,22 +76,25 @@ def shortlist(
     *,
     among: Column | None = None,
     judged: Judged | None = None,
+    skip: int = 0,
 ) -> Shortlist:
     """Ranks the offers of a fleet by the rule of the workload, in an order free of the input's.
 
-    `among` marks the offers to look at, all without it. `judged` is what `judge_fleet` gave for a
-    workload of this fingerprint before. `now` lets findings name an age.
+    `skip` rows are ranked and not written out, but for ranks 0 and 1: the answer stands in one of
+    them, on later pages too. `among` marks the offers to look at, all without it. `judged` is what
+    `judge_fleet` gave for a workload of this fingerprint before. `now` lets findings name an age.
     """
     asked = np.ones(len(fleet.offers), dtype=bool) if among is None else among
     inside = asked & fleet.in_regions(workload.needs)
     verdicts = judged or judge_fleet(workload, fleet)
     race = Race.of(workload, fleet, verdicts, inside)
     race.hide(OUTSIDE_REGIONS, int(asked.sum() - inside.sum()))
-    picked = race.picked(limit)
+    picked = race.picked(limit + skip)
+    written = sorted({0, 1, *range(skip, len(picked.rows))} & set(range(len(picked.rows))))
     clerk = Clerk(workload, fleet, race.choices, race.terms, inside, now)
     return Shortlist(
         total=int(asked.sum()),
-        rows=tuple(clerk.ranked(picked.rows)),
+        rows=tuple(clerk.ranked(picked.rows, written)),
         unranked=tuple(clerk.candidates(picked.unranked)),
         near_misses=tuple(clerk.candidates(picked.near)),
         hidden={reason: count for reason, count in race.hidden.items() if count},
@@ -126,7 +128,7 @@ class Race:
     @classmethod
     def of(cls, workload: Workload, fleet: Fleet, judged: Judged, inside: Column) -> Race:
         terms, needs = terms_of(workload), workload.needs
-        choices = Choices.of(judged, fleet.hardware, rule_of(workload), needs.min_grade)
+        choices = Choices.of(judged, fleet.hardware, workload)
         every = field_of(fleet, fleet.groups(inside), fleet.rates(terms), choices)
         race = cls(fleet, choices, terms, every)
         race._leave_out(needs)
@@ -173,8 +175,7 @@ class Race:
         if count < 1:
             return []
         near_top = down_to(self.groups.tier, rows, count)
-        case = np.unique(self.groups.case[near_top])
-        self.choices.settle(case)
+        self.choices.settle(self.groups.case[near_top])
         held = self.groups.keep(near_top)
         plan, speed = self.choices.plan[held.case], self.choices.speed.at(held.case)
         keys = order(held, plan, speed, self.choices)
@@ -205,7 +206,7 @@ class Race:
         held_ranked = held.unranked * 8 + held.status * 2 + held.tight
         near_top = down_to(held_ranked, rows, 1)
         top = held.keep(near_top)
-        speed = self.choices.speed_of(top.case, top.plan)
+        speed = self.choices.speed_of_singles(top.case)
         keys = order(top, top.plan, speed, self.choices)
         return near_top[first_of(keys, np.arange(len(top)), 1)]
 

@@ -1,12 +1,12 @@
 """What every rank class of many (model, plan) pairs holds, from counts along the layers.
 
-Each model is looked at once: its pieces, and for every place how many of the first n layers have
-it. Any stage of any pipeline is then a difference of two such counts.
+Each model is looked at once: its pieces, and for layers of a kind how many of the first n they are.
+Any stage of any pipeline is then a difference of two such counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from evaluator.parameters import Split
 from evaluator.partition import (
+    LayerGroup,
     Piece,
     RankClass,
     Rule,
@@ -42,8 +43,8 @@ class Rows:
 
     keys: tuple[PieceKey, ...]
     numbers: Column
-    places: tuple[str, ...]
-    kinds: tuple[Layer, ...]
+    groups: tuple[LayerGroup, ...]
+    names: tuple[str, ...]
     of_layer: Column
     weights: Column
     whole: tuple[int, ...]
@@ -59,8 +60,8 @@ def rows_of(shape: ModelShape) -> Rows:
     return Rows(
         keys=tuple((one.place, one.split.value, one.rule.value) for one in pieces),
         numbers=np.array([(one.params, one.kv_heads, one.experts, one.axis) for one in pieces]),
-        places=tuple(group.place for group in groups),
-        kinds=tuple(group.kind for group in groups),
+        groups=groups,
+        names=tuple(group.name for group in groups),
         of_layer=np.array(of_layer),
         weights=np.array(each)[np.array(of_layer)],
         whole=(shape.layers, cached, states, shape.tied, shape.predict_layers, bool(shape.kinds)),
@@ -68,21 +69,19 @@ def rows_of(shape: ModelShape) -> Rows:
 
 
 class StageTable:
-    """Stages of models by their index. `places` are where layers may be, in the order of names."""
+    """Stages of models by their index."""
 
     def __init__(self, shapes: Sequence[ModelShape]) -> None:
         rows = [rows_of(shape) for shape in shapes]
         self.keys = sorted({key for row in rows for key in row.keys})
-        self.kinds = dict(
-            sorted((p, k) for row in rows for p, k in zip(row.places, row.kinds, strict=True))
-        )
-        self.places = tuple(self.kinds)
+        named = {n: g for row in rows for n, g in zip(row.names, row.groups, strict=True)}
+        self._groups = [(named[name].kind, named[name].places) for name in sorted(named)]
         self._numbers = _numbers(rows, self.keys)
         whole = np.array([row.whole for row in rows]).T
         self._layers, self._cached, self._states, self._tied, self._further, self._listed = whole
         there = np.arange(max(self._layers)) < self._layers[:, np.newaxis]
-        self._at = _places_of_layers(rows, self.places, there)
-        self._before = _counts_before(self._at, len(self.places))
+        self._at = _groups_of_layers(rows, sorted(named), there)
+        self._before = _counts_before(self._at, len(named))
         self._last = self._at[np.arange(len(rows)), self._layers - 1]
         self._weight = _sums_before(_scattered([row.weights for row in rows], there, 0))
         self._middle: dict[int, Column] = {}
@@ -95,24 +94,39 @@ class StageTable:
         starts, ends = stage == 0, stage == pipelines - 1
         memory = self._memory(which, held, count)
         rank = RankClass("every class", stage, first, count, starts, ends, **memory)
-        counts = self._by_place(which, held, rank)
+        times = self._times(which, held, rank)
         numbers = self._numbers[:, :, which]
+        counts = self._by_place(which, times, rank)
         pieces = (
             Piece(place, Split(split), Rule(rule), params, counts[place], heads, experts, axis)
             for (place, split, rule), (params, heads, experts, axis) in zip(
                 self.keys, numbers, strict=True
             )
         )
-        return Stage(rank, tuple(pieces), _by_kind(self.kinds, counts))
+        return Stage(rank, tuple(pieces), self._by_kind(times))
 
-    def _by_place(self, which: Column, held: Column, rank: RankClass) -> dict[str, Column]:
-        """How often each place occurs; layers that predict further are alike to the last one."""
+    def _times(self, which: Column, held: Column, rank: RankClass) -> Column:
+        """Layers of each group; those that predict further are alike to the last one."""
+        further = self._further[which]
+        if not further.any():
+            return held
+        groups = np.arange(len(held))[:, np.newaxis, np.newaxis]
+        return held + further * rank.has_head * (self._last[which] == groups)  # type: ignore[no-any-return]
+
+    def _by_place(self, which: Column, times: Column, rank: RankClass) -> dict[str, Column]:
+        """How often each place occurs."""
         tied, further = self._tied[which], self._further[which]
         counts = ends_of(tied, further, rank.has_embedding, rank.has_head)
-        more = further * rank.has_head
-        for at, place in enumerate(self.places):
-            counts[place] = held[at] + more * (self._last[which] == at)
+        for (_, places), count in zip(self._groups, times, strict=True):
+            for place in places:
+                counts[place] = counts[place] + count if place in counts else count
         return counts
+
+    def _by_kind(self, times: Column) -> tuple[tuple[Layer, Column], ...]:
+        found: dict[Layer, Column] = {}
+        for (kind, _), count in zip(self._groups, times, strict=True):
+            found[kind] = found[kind] + count if kind in found else count
+        return tuple(sorted(found.items(), key=lambda item: item[0]))
 
     def _memory(self, which: Column, held: Column, count: Column) -> dict[str, Column]:
         """Layers that keep tokens or a state: counted, or a share where only totals are known."""
@@ -121,7 +135,11 @@ class StageTable:
         return {
             name: np.where(
                 listed,
-                sum(held[at] for at, kind in enumerate(self.kinds.values()) if kind.mixer is mixer),
+                sum(
+                    count
+                    for (kind, _), count in zip(self._groups, held, strict=True)
+                    if kind.mixer is mixer
+                ),
                 share_of_layers(totals[mixer][which], count, layers),
             )
             for mixer, name in MEMORY.items()
@@ -162,11 +180,11 @@ def _numbers(rows: Sequence[Rows], keys: Sequence[PieceKey]) -> Column:
     return table
 
 
-def _places_of_layers(rows: Sequence[Rows], places: Sequence[str], there: Column) -> Column:
-    """The place of each layer of each model; -1 behind its last layer."""
-    slot = {place: index for index, place in enumerate(places)}
-    slots = np.array([slot[place] for row in rows for place in row.places])
-    before = np.cumsum([0, *(len(row.places) for row in rows)])
+def _groups_of_layers(rows: Sequence[Rows], names: Sequence[str], there: Column) -> Column:
+    """The group of each layer of each model; -1 behind its last layer."""
+    slot = {name: index for index, name in enumerate(names)}
+    slots = np.array([slot[name] for row in rows for name in row.names])
+    before = np.cumsum([0, *(len(row.names) for row in rows)])
     groups = [row.of_layer + start for row, start in zip(rows, before, strict=False)]
     return _scattered([slots[np.concatenate(groups)]], there, -1)
 
@@ -179,21 +197,14 @@ def _scattered(values: Sequence[Column], there: Column, elsewhere: int) -> Colum
     return table
 
 
-def _counts_before(at: Column, places: int) -> Column:
-    """How many of the first n layers are at each place: (places, models, n)."""
-    there = at == np.arange(places)[:, np.newaxis, np.newaxis]
-    return _sums_before(there.astype(np.int64))
+def _counts_before(at: Column, groups: int) -> Column:
+    """How many of the first n layers are of each group: (groups, models, n)."""
+    there = at == np.arange(groups)[:, np.newaxis, np.newaxis]
+    return _sums_before(there, np.int32)
 
 
-def _sums_before(values: Column) -> Column:
-    sums = np.cumsum(values, axis=-1)
-    return np.concatenate([np.zeros_like(sums[..., :1]), sums], axis=-1)
-
-
-def _by_kind(
-    kinds: Mapping[str, Layer], counts: Mapping[str, Column]
-) -> tuple[tuple[Layer, Column], ...]:
-    found: dict[Layer, Column] = {}
-    for place, kind in kinds.items():
-        found[kind] = found[kind] + counts[place] if kind in found else counts[place]
-    return tuple(sorted(found.items(), key=lambda item: item[0]))
+def _sums_before(values: Column, dtype: Any = None) -> Column:
+    *shape, count = values.shape
+    sums = np.zeros((*shape, count + 1), dtype=dtype or values.dtype)
+    np.cumsum(values, axis=-1, out=sums[..., 1:])
+    return sums

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -16,7 +16,6 @@ from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
 from evaluator.findings import Code, Finding, finding
-from evaluator.fleet import Fleet
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.offers import Offering
@@ -32,6 +31,8 @@ from evaluator.verdict import MachineVerdict, judge, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import models, outbox
+from marketplace.expressions import Node
+from marketplace.fleets import Offered, offered_now
 from marketplace.listings import current, offerings, own_facts
 from marketplace.machines import configuration_of, is_own, machine_of, own_machines
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
@@ -41,6 +42,7 @@ from marketplace.standings import unseen_since
 OLD = timedelta(days=7)
 """How long verdicts of another version stay, in case that version is still running somewhere."""
 UNSEEN = f"their source has not been seen for {settings.HIDDEN_HOURS} hours"
+FILTERED_OUT = "a filter excludes them"
 CHUNK = 50
 """Configurations judged and stored at once: what a cancelled or killed job may lose."""
 
@@ -66,14 +68,64 @@ def shortlist_for(
         name_configurations(wanted)
     else:
         wanted = wanted.exclude(configuration="")
-    now, own = timezone.now(), _own(wanted, viewer)
-    everything = [_with_own(offering, own) for offering in offerings(wanted)]
-    offered = [one for one in everything if one.seen_at is None or one.seen_at > unseen_since(now)]
+    now, everything = timezone.now(), Offered.of(*_read(wanted, _own(wanted, viewer)))
+    return ranked_of(workload, everything, Asking(limit=limit), now)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How much of a ranking is wanted: of which offers, and from which rank on."""
+
+    filters: Mapping[str, Node] = field(default_factory=dict)
+    model: str = ""
+    limit: int = 20
+    skip: int = 0
+
+
+def offered_to(viewer: Viewer) -> Offered:
+    """All current offers as one viewer may judge them; the same for all who rented nothing."""
+    named = current().exclude(configuration="")
+    own = _own(named, viewer)
+    return Offered.of(*_read(named, own)) if own else offered_now(lambda: _read(named, {}))
+
+
+def ranked_of(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
+    """The offers that pass, ranked. All others are counted with the reason."""
+    minute = now.replace(second=0, microsecond=0)
+    key = (repr(workload), repr(asking), minute)
+    return offered.answer_to(key, lambda: _ranked(workload, offered, asking, now))
+
+
+def _ranked(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
+    recent = offered.seen_after(unseen_since(now))
+    passing = offered.where(asking.filters, now)
+    if asking.model:
+        passing = passing & offered.with_model(asking.model)
+    ranked = shortlist(
+        workload,
+        offered.fleet,
+        asking.limit,
+        now,
+        among=recent & passing,
+        judged=offered.judged_for(workload),
+        skip=asking.skip,
+    )
+    unseen, out = int((passing & ~recent).sum()), int((~passing).sum())
+    hidden = {**ranked.hidden, UNSEEN: unseen, FILTERED_OUT: out}
+    return replace(
+        ranked,
+        total=ranked.total + unseen + out,
+        hidden={reason: count for reason, count in hidden.items() if count},
+    )
+
+
+def _read(listings: QuerySet[Listing], own: Own) -> tuple[list[Offering], dict[str, Machine]]:
+    """Offerings, and the machine of every configuration among them."""
+    offered = [_with_own(offering, own) for offering in offerings(listings)]
     private = {machine.fingerprint(): machine for machine, _ in own.values()}
     shared = {offering.configuration for offering in offered} - private.keys()
     machines = {one.configuration: machine_of(one) for one in _one_listing_each(shared)}
-    fleet = Fleet.of(offered, machines | private)
-    return _with_unseen(shortlist(workload, fleet, limit, now), len(everything) - len(offered))
+    return offered, machines | private
 
 
 Viewer = User | AnonymousUser | None
@@ -103,16 +155,6 @@ def _with_own(offering: Offering, own: Own) -> Offering:
     machine, notes = own[offering.key]
     findings = (*notes, *offering.findings)
     return replace(offering, configuration=machine.fingerprint(), findings=findings)
-
-
-def _judge_own(workload: Workload, machines: Mapping[str, Machine]) -> dict[str, MachineVerdict]:
-    book = Workbook(workload)
-    return {key: judge_briefly(book, machine) for key, machine in machines.items()}
-
-
-def _with_unseen(ranked: Shortlist, count: int) -> Shortlist:
-    hidden = {**ranked.hidden, UNSEEN: count} if count else ranked.hidden
-    return replace(ranked, total=ranked.total + count, hidden=hidden)
 
 
 def name_configurations(listings: QuerySet[Listing]) -> int:

@@ -108,7 +108,7 @@ class Shelf:
             found = fold(node, self.words[name].passing, operator.and_, operator.or_)
         else:
             column = self.numbers[name]
-            found = fold(node, lambda check: _compared(column, check), operator.and_, operator.or_)
+            found = fold(node, lambda check: compared(column, check), operator.and_, operator.or_)
         return np.asarray(found)
 
     def page(
@@ -165,7 +165,8 @@ COMPARISONS = {
 }
 
 
-def _compared(column: Column, check: Check) -> Column:
+def compared(column: Column, check: Check) -> Column:
+    """Which numbers pass; what is unknown passes nothing but the word."""
     unknown = np.isnan(column)
     if check.value is None:
         return unknown if check.op == "unknown" else ~unknown

@@ -29,6 +29,7 @@ from django.test import Client  # noqa: E402
 
 from evaluator.columns import Models, budget_columns, plan_columns  # noqa: E402
 from evaluator.facts import declared  # noqa: E402
+from evaluator.fleet import Fleet  # noqa: E402
 from evaluator.gpus import specs  # noqa: E402
 from evaluator.jobs import Workload  # noqa: E402
 from evaluator.machine import Machine  # noqa: E402
@@ -37,7 +38,7 @@ from evaluator.offers import Offering  # noqa: E402
 from evaluator.plans import Plan  # noqa: E402
 from evaluator.prices import Basis, Quote, TimeUnit  # noqa: E402
 from evaluator.shapes import ModelShape  # noqa: E402
-from evaluator.shortlist import rank, shortlist  # noqa: E402
+from evaluator.shortlist import judge_fleet, shortlist  # noqa: E402
 from evaluator.sizes import Sizes  # noqa: E402
 from evaluator.verdict import judge_briefly  # noqa: E402
 from evaluator.workbook import Workbook  # noqa: E402
@@ -101,10 +102,10 @@ def bench_shortlist() -> None:
     workload = parse_workload(workload_presets()["train-llama-70b"])
     held = machines()
     offered = offerings(list(held))
-    book = Workbook(workload)
-    verdicts = {key: judge_briefly(book, machine) for key, machine in held.items()}
-    grouped = fastest(lambda: shortlist(workload, offered, held), rounds=1)
-    ranking = fastest(lambda: rank(workload, offered, verdicts))
+    fleet = Fleet.of(offered, held)
+    judged = judge_fleet(workload, fleet)
+    grouped = fastest(lambda: shortlist(workload, Fleet.of(offered, held)), rounds=1)
+    ranking = fastest(lambda: shortlist(workload, fleet, judged=judged))
     sample = offered[:200]
     each = fastest(
         lambda: [judge_briefly(Workbook(workload), held[one.configuration]) for one in sample], 1

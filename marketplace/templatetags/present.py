@@ -18,8 +18,9 @@ from evaluator import advice
 from evaluator.budgets import Fit
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
-from evaluator.link_verdicts import cost_to_settle
+from evaluator.link_verdicts import Doubt, GroupVerdict, cost_to_settle
 from evaluator.outlook import Outlook, deadline_words, words_of
+from evaluator.prices import HOURS_IN, TimeUnit
 from evaluator.ranges import Range
 from evaluator.spending import Cost, DeadlineVerdict
 from evaluator.units import GB, GIB
@@ -313,6 +314,23 @@ def gpu_groups(groups: Iterable[Iterable[int]]) -> str:
     return " and ".join(f"GPUs {', '.join(map(str, group))}" for group in groups)
 
 
+@register.filter
+def derivation(price: Priced, listing: Listed) -> str:
+    """How an hour of the whole rental follows from the price as published."""
+    gpus = (listing.gpu_count or 1) * listing.nodes if price.basis == "gpu" else 1
+    factor = f" × {counted(gpus, 'GPU')}" if price.basis == "gpu" else ""
+    hours = HOURS_IN.get(TimeUnit(price.unit), Decimal(1))
+    share = f" ÷ {figure(float(hours))} hours of a {price.unit}" if hours != 1 else ""
+    return f"{money(price.amount, price.currency)} per {price.basis}-{price.unit}{factor}{share}"
+
+
+class Listed(Protocol):
+    """How many GPUs a rental has."""
+
+    gpu_count: int | None
+    nodes: int
+
+
 class Rented(Protocol):
     """What an hour of a listing costs, for all machines of one rental."""
 
@@ -324,8 +342,18 @@ class Rented(Protocol):
 @register.filter
 def price_to_settle(verdict: PlanVerdict, listing: Rented) -> str:
     """One hour of as many rentals as the test needs: two machines show what a network does."""
-    rentals = max(1, min(2, verdict.plan.nodes) // listing.nodes)
-    cost = cost_to_settle(verdict.link, listing.machine_hour_amount, rentals)
+    return _test_hour(verdict.link, verdict.plan.nodes, listing)
+
+
+@register.filter
+def price_of_group(part: GroupVerdict, listing: Rented) -> str:
+    """The same for one group: within a machine one rental shows it."""
+    return _test_hour(part, part.machines, listing)
+
+
+def _test_hour(doubt: Doubt, machines: int, listing: Rented) -> str:
+    rentals = max(1, min(2, machines) // listing.nodes)
+    cost = cost_to_settle(doubt, listing.machine_hour_amount, rentals)
     return money(cost, listing.machine_hour_currency)
 
 

@@ -12,22 +12,37 @@ from evaluator.candidates import Candidate
 from evaluator.economics import DEFAULT_CURRENCY, terms_of
 from evaluator.jobs import Workload
 from evaluator.shortlist import Shortlist
-from marketplace import evaluations, listings
+from marketplace import evaluations
 from marketplace.cost_scatter import CostScatter
-from marketplace.evaluations import Viewer
+from marketplace.evaluations import Asking, Viewer
+from marketplace.fleets import OFFER_COLUMNS
 from marketplace.forms import Demands
 from marketplace.views.axes import Axes, axes_of, scatter_of
 from marketplace.views.columns import Column, ColumnForm, sort_of
-from marketplace.views.ranked import RANK, Asked, Ranked, Values, arranged, columns_for
+from marketplace.views.ranked import (
+    RANK,
+    Asked,
+    Ranked,
+    Values,
+    arranged,
+    columns_for,
+    sliced,
+)
 
-EVERY_ROW = 10**9
+MOST_WRITTEN = 500
+"""Best ranked rows that are written out where a column of the verdict filters or sorts."""
+MARGIN = 2
+"""Row 0, and the row that tells whether another page follows."""
 UNSAID = Axes("Time", "", "Cost", "")
 """Before there is a workload that could say what they mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`best` is what the first sentence recommends; None where nothing serves."""
+    """`best` is what the first sentence recommends; None where nothing serves.
+
+    `widest` is how many of the best ranked rows were looked through; None is all.
+    """
 
     workload: Workload
     result: Shortlist
@@ -36,6 +51,7 @@ class Answer:
     best: Candidate | None
     scatter: CostScatter | None
     demands: Mapping[str, Any]
+    widest: int | None = None
 
 
 class Question:
@@ -65,7 +81,7 @@ class Question:
     @property
     def asked(self) -> Asked:
         return Asked(
-            filters=self.columns.filters,
+            filters={k: v for k, v in self.columns.filters.items() if k not in OFFER_COLUMNS},
             sort=self.sort,
             backwards=self.backwards,
             grouped=bool(self.form.cleaned_data.get("group")),
@@ -82,11 +98,11 @@ class Question:
         """None where a field cannot be used: dropping it would answer another question."""
         if self.workload is None or self.columns.errors:
             return None
-        rows = listings.current().filter(gpu_model=model) if (model := self._model()) else None
-        result = evaluations.shortlist_for(
-            self.workload, rows, EVERY_ROW, keep=False, viewer=viewer
-        )
-        ranked = arranged(result.rows, self.asked, Values(self.axes, timezone.now()))
+        now, asked = timezone.now(), self.asked
+        offered = evaluations.offered_to(viewer)
+        result = evaluations.ranked_of(self.workload, offered, self._asking(asked), now)
+        plain = sliced(result.rows, asked) if asked.plain else None
+        ranked = plain or arranged(result.rows, asked, Values(self.axes, now))
         return Answer(
             workload=self.workload,
             result=result,
@@ -95,10 +111,18 @@ class Question:
             best=best_of(result),
             scatter=scatter_of(ranked.shown, self.axes),
             demands=self.form.cleaned_data,
+            widest=None if asked.plain else MOST_WRITTEN,
         )
 
-    def _model(self) -> str:
-        return str(self.form.cleaned_data["gpu"])
+    def _asking(self, asked: Asked) -> Asking:
+        """What an offer says of itself is asked of the whole catalog; the rest, of rows."""
+        filters = self.columns.filters
+        return Asking(
+            filters={key: node for key, node in filters.items() if key in OFFER_COLUMNS},
+            model=str(self.form.cleaned_data["gpu"]),
+            limit=asked.size + MARGIN if asked.plain else MOST_WRITTEN,
+            skip=asked.skip if asked.plain else 0,
+        )
 
 
 def best_of(result: Shortlist) -> Candidate | None:

@@ -20,18 +20,29 @@ from evaluator.memory import budget, capacity
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import evaluations, listings, pictures
+from marketplace.expressions import Check, Node
 from marketplace.forms import preset_names
 from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
 from marketplace.price_history import Observation, price_history
+from marketplace.shelf import shelf
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import checklist_of
+from marketplace.views.chips import changed
+from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.links import links_context
 from marketplace.views.pages import render_page
 
 PRICES_SHOWN = 100
+SIMILAR_SHOWN = 6
+DRAWN = {
+    "history": ("_price_history.svg", "history"),
+    "memory": ("_memory.svg", "picture"),
+    "links": ("_links.svg", "links"),
+}
+"""Pictures that can be saved: their template, and their name in it."""
 
 
 @login_not_required
@@ -56,11 +67,34 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         **_prices(row),
         **_offer(row, workload, verdict, machine),
         **_history(row),
+        **_similar(row),
         **_plans(verdict),
         **_picture(workload, plan),
         **links_context(row, request.user, machine, rented, plan),
     }
+    if drawn := DRAWN.get(request.GET.get("picture", "")):
+        template, name = drawn
+        return drawing(template, name, context[name], f"listing-{row.pk}-{name}")
+    context["picture_addresses"] = {key: changed(request, {"picture": key}) for key in DRAWN}
     return render_page(request, "listings/listing.html", context, fragment="listings/_plans.html")
+
+
+def _similar(row: Listing) -> dict[str, Any]:
+    """Other current listings with as many of the same GPU, cheapest first. Found in memory."""
+    if not (row.gpu_model and row.gpu_count):
+        return {"similar": [], "similar_total": 0}
+    held = shelf()
+    same: dict[str, Node] = {
+        "gpu": Check("is", row.gpu_model.casefold()),
+        "gpus": Check("eq", row.gpu_count),
+    }
+    passing = held.where(same) & (held.keys != row.pk)
+    found = held.page(passing, "price", 0, SIMILAR_SHOWN)
+    rows = Listing.objects.select_related("provider").in_bulk(found.keys)
+    return {
+        "similar": [rows[key] for key in found.keys if key in rows],
+        "similar_total": found.total,
+    }
 
 
 def chosen_preset(slug: str) -> tuple[str, Workload]:

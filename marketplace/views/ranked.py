@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,6 +39,9 @@ def columns_for(axes: Axes) -> list[Column]:
         Column("warnings", "Warnings", numbers=True, hint="0..2"),
     ]
 
+
+RANKED = re.compile("[0-9]{1,9}")
+MOST_SKIPPED = 10**7
 
 DESCENDING = frozenset({"speed", "evidence"})
 """Columns whose best end is the large one."""
@@ -111,20 +115,30 @@ class Asked:
     after: str = ""
     size: int = 20
 
+    @property
+    def plain(self) -> bool:
+        """Whether the ranking's own order is wanted, of all that is ranked."""
+        return not (self.filters or self.grouped or self.backwards) and self.sort == RANK
+
+    @property
+    def skip(self) -> int:
+        """Rows of the ranking that stand on earlier pages."""
+        rank = self.after.partition(":")[0]
+        return min(int(rank), MOST_SKIPPED) + 1 if RANKED.fullmatch(rank) else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """One page. `single` is row 0, kept on top of the first page whatever the filters say.
 
-    `excluded` do not pass the filters, `elsewhere` stand on other pages. `kin` holds, by row, the
-    other candidates on the same hardware where they are grouped.
+    `excluded` do not pass the filters. `kin` holds, by row, the other candidates on the same
+    hardware where they are grouped.
     """
 
     rows: tuple[Candidate, ...] = ()
     single: Candidate | None = None
     single_passes: bool = True
     excluded: tuple[Candidate, ...] = ()
-    elsewhere: tuple[Candidate, ...] = ()
     next_key: str = ""
     first_page: bool = True
     kin: Mapping[str, tuple[Candidate, ...]] = field(default_factory=dict)
@@ -136,12 +150,28 @@ class Ranked:
 
 
 def key_of(one: Candidate) -> str:
-    """A row's own name in an address: its listing and its plan."""
+    """A row's own name in an address: its listing and its plan. A page is named by rank too."""
     return f"{one.offering.key}:{one.plan.plan.key}"
 
 
 def passes(one: Candidate, filters: Mapping[str, Node], values: Values) -> bool:
     return all(matches(node, values.of(key, one)) for key, node in filters.items())
+
+
+def sliced(rows: Sequence[Candidate], asked: Asked) -> Ranked:
+    """One page of the ranking itself. `rows` hold row 0, and one row more than the page shows."""
+    behind = [one for one in rows if (one.rank or 0) >= max(asked.skip, 1)]
+    page = behind[: asked.size]
+    return Ranked(
+        rows=tuple(page),
+        single=rows[0] if rows else None,
+        next_key=_next_key(page, len(behind) > asked.size),
+        first_page=asked.skip == 0,
+    )
+
+
+def _next_key(page: Sequence[Candidate], more: bool) -> str:
+    return f"{page[-1].rank}:{key_of(page[-1])}" if page and more else ""
 
 
 def arranged(rows: Sequence[Candidate], asked: Asked, values: Values) -> Ranked:
@@ -157,8 +187,7 @@ def arranged(rows: Sequence[Candidate], asked: Asked, values: Values) -> Ranked:
         single=single,
         single_passes=single is None or passes(single, asked.filters, values),
         excluded=tuple(excluded),
-        elsewhere=(*heads[:start], *heads[start + asked.size :]),
-        next_key=key_of(page[-1]) if page and start + asked.size < len(heads) else "",
+        next_key=_next_key(page, start + asked.size < len(heads)),
         first_page=start == 0,
         kin=kin,
     )
@@ -193,5 +222,6 @@ def _grouped(rows: Iterable[Candidate]) -> tuple[list[Candidate], dict[str, tupl
 
 def _place_behind(rows: Sequence[Candidate], key: str) -> int:
     """Of the row that follows the one with this key; 0 where no row has it any more."""
-    places = (place for place, one in enumerate(rows, 1) if key_of(one) == key)
+    wanted = key.partition(":")[2]
+    places = (place for place, one in enumerate(rows, 1) if key_of(one) == wanted)
     return next(places, 0) if key else 0

@@ -20,6 +20,7 @@ from evaluator.candidates import Candidate
 from evaluator.shortlist import BEYOND_LIMIT, SAME_ELSEWHERE
 from evaluator.workload import workload_presets
 from marketplace.advising import advised, rows_to_advise
+from marketplace.evaluations import FILTERED_OUT
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.shelf import shelf
 from marketplace.views.answers import Answer, Question
@@ -41,7 +42,7 @@ CARRIED = ("workload", "tokens", "deadline")
 """What of an address shapes the judging of one machine, for the page that compares some."""
 
 NUMERIC = frozenset({"memory", "time", "cost", "speed", "hourly", "gpus"})
-FILTERED_OUT = "a column filter excludes them"
+ELSEWHERE = "they stand on other pages"
 GROUPED = "they stand below another offer of the same hardware"
 
 
@@ -137,6 +138,7 @@ def answer_context(found: Answer) -> dict[str, Any]:
         "shown_count": result.total - sum(hidden.values()),
         "hidden": hidden,
         "numeric": NUMERIC,
+        "widest": found.widest if len(result.rows) == found.widest else None,
         "near_misses": result.near_misses,
         "unranked": result.unranked[:UNRANKED_SHOWN],
         "unranked_more": max(0, len(result.unranked) - UNRANKED_SHOWN),
@@ -147,19 +149,17 @@ def answer_context(found: Answer) -> dict[str, Any]:
 
 def hidden_because(found: Answer) -> dict[str, int]:
     """Every listing that no part of this page shows, under the first reason that holds."""
-    result, ranked = found.result, found.ranked
-    counts = Counter(result.hidden)
-    seen = {one.offering.key for one in _shown(found)}
-    for reason, ones in (
-        (GROUPED, chain.from_iterable(ranked.kin.values())),
-        (BEYOND_LIMIT, (*result.rows[:1], *ranked.elsewhere, *result.unranked[UNRANKED_SHOWN:])),
-        (FILTERED_OUT, ranked.excluded),
-    ):
+    ranked, shown = found.ranked, {one.offering.key for one in _shown(found)}
+    counts, seen = Counter(found.result.hidden), set(shown)
+    kin = chain.from_iterable(ranked.kin.values())
+    for reason, ones in ((GROUPED, kin), (FILTERED_OUT, ranked.excluded)):
         for one in ones:
             if one.offering.key not in seen:
                 seen.add(one.offering.key)
                 counts[reason] += 1 + len(one.alike)
                 counts[SAME_ELSEWHERE] -= len(one.alike)
+    others = found.result.total - len(shown) - counts.total()
+    counts[BEYOND_LIMIT if ranked.first_page else ELSEWHERE] += others
     return {reason: count for reason, count in counts.items() if count}
 
 

@@ -247,3 +247,64 @@ def test_other_suspicions_give_way_to_a_benchmark_of_the_whole_machine(
     link = rates(of, text, f"tp{of.gpu_count.value}").link
     assert link.word is PROVEN
     assert Code.LINK_SUSPECTED in {one.code for one in link.findings}
+
+
+EXPERTS = train("mixtral-8x7b-v0.1")
+
+
+@pytest.mark.parametrize("workload", [SERVE, TRAIN, EXPERTS], ids=["serve", "train", "experts"])
+def test_no_group_of_any_plan_is_without_its_need(workload: Workload) -> None:
+    verdict = judge(workload, with_paste(machine("H100", 8, gb=80, nodes=2), SWITCHED))
+    parts = [(one.plan.key, part) for one in verdict.plans for part in one.link.parts]
+    assert parts
+    assert [(key, part.name) for key, part in parts if not NEED.match(part.need)] == []
+
+
+def test_shared_experts_are_held_to_the_link_as_tensor_groups_are() -> None:
+    pairs = plan_of(judge(EXPERTS, with_paste(A100, BRIDGES)), "dp4-shard4-ep4").link
+    experts = next(part for part in pairs.parts if part.name.startswith("expert parallel"))
+    assert experts.word is POOR
+    assert "alltoall_perf" in experts.settled_by
+    spread = plan_of(judge(EXPERTS, with_paste(H100, SWITCHED)), "dp8-shard8-ep8").link
+    assert {part.word for part in spread.parts} == {PROVEN}
+
+
+DOCKER = "Filesystem  Size  Used Avail Use% Mounted on\nshm  64M  0  64M  0% /dev/shm\n"
+
+
+@pytest.mark.parametrize(
+    ("of", "key", "word", "code"),
+    [
+        (
+            machine("H100", 8, gb=80, link=LinkClass.NVSWITCH),
+            "tp8",
+            LinkWord.CLAIMED,
+            Code.SHM_SMALL,
+        ),
+        (machine("RTX 4090", 4, link=LinkClass.P2P_DISABLED), "pp4", POOR, Code.SHM_FAILED),
+    ],
+)
+def test_a_small_shared_memory_is_judged_without_any_matrix(
+    of: Machine, key: str, word: LinkWord, code: Code
+) -> None:
+    link = rates(of, DOCKER, key).link
+    assert link.word is word
+    assert code in {one.code for one in link.findings}
+
+
+@pytest.mark.parametrize(
+    ("points", "word"),
+    [([(1 << 10, 0.06), (1 << 20, 18.0)], PROVEN), ([(1 << 20, 18.0), (1 << 30, 11.0)], OPEN)],
+)
+def test_a_machine_that_is_slow_as_a_whole_leaves_its_parts_open(
+    points: list[tuple[int, float]], word: LinkWord
+) -> None:
+    """18 GB/s at 1 MiB is healthy on eight GPUs; at 1 GiB, 11 GB/s is not. TP 4 was not run."""
+    link = rates(H100, SWITCHED + benchmark_text(8, points), "tp4").link
+    assert link.word is word
+    assert ("all 8 GPUs together reached only" in link.reason) is (word is OPEN)
+
+
+def test_a_benchmark_of_small_messages_sets_no_link_speed() -> None:
+    text = SWITCHED + benchmark_text(8, [(1 << 10, 0.06), (1 << 20, 18.0)])
+    assert not with_paste(H100, text).link_bytes_per_s.known

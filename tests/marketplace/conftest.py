@@ -12,6 +12,7 @@ import redis
 from pytest_django import Settings
 
 from marketplace.catalog import registry, retries
+from marketplace.fleets import forget_fleet
 from marketplace.models import Provider, Source
 from marketplace.shelf import forget_shelf
 from marketplace.views import kept
@@ -37,6 +38,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a database of its own, with keys that other tests had too."""
     monkeypatch.setattr(kept, "MOST_PAGES", 0)
     forget_shelf()
+    forget_fleet()
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_row_0_stays_on_top_and_says_that_a_filter_excludes_it(
 ) -> None:
     text = page(client, f"{SERVE}&hourly=>=20")
     assert "kept on top although a column filter excludes it" in text
-    assert "2 are hidden because a column filter excludes them" in text
+    assert "2 are hidden because a filter excludes them" in text
 
 
 def test_every_listing_is_shown_or_counted_with_its_reason(client: Client, catalog: Source) -> None:
@@ -98,6 +98,20 @@ def test_an_expression_that_cannot_be_read_is_said_beside_its_field(
     assert text.count("“cheap” at character 3 cannot be read; expected a number") == 2
     assert 'id="id_hourly_error"' in text
     assert 'aria-invalid="true"' in text
+
+
+def test_pages_of_the_ranking_keep_its_answer(client: Client, catalog: Source) -> None:
+    address, seen = f"{SERVE}&limit=2", []
+    best = client.get(address).context["best"].offering.key
+    for _ in range(3):
+        context = client.get(address).context
+        seen += titles(context["ranked"])
+        assert context["best"].offering.key == best
+        counted = context["shown_count"] + sum(context["hidden"].values())
+        assert counted == context["result"].total == 7
+        address = context["next"]
+    assert seen == ["M 0", "M 1", "M 2", "M 3", "M 4"]
+    assert not context["ranked"].next_key
 
 
 @pytest.mark.parametrize(
@@ -129,8 +143,16 @@ def test_pages_follow_each_other_by_key(client: Client, catalog: Source) -> None
     assert context["ranked"].shown == context["ranked"].rows
 
 
-def test_a_key_that_is_gone_starts_from_the_top(client: Client, catalog: Source) -> None:
-    assert ranked(client, f"{SERVE}&after=999:one").first_page
+@pytest.mark.parametrize("after", ["3:999:one", "x", "-1"])
+def test_a_key_that_is_gone_starts_from_the_top(
+    client: Client, catalog: Source, after: str
+) -> None:
+    assert ranked(client, f"{SERVE}&sort=hourly&after={after}").first_page
+
+
+def test_a_place_behind_the_last_row_shows_none(client: Client, catalog: Source) -> None:
+    found = ranked(client, f"{SERVE}&after=999:1:one")
+    assert (found.rows, found.first_page, found.next_key) == ((), False, "")
 
 
 def test_the_same_hardware_stands_together(client: Client, catalog: Source) -> None:

@@ -72,7 +72,8 @@ def test_a_new_price_is_told_before_and_now(ada: Client, listing: Listing) -> No
 
 def test_a_listing_that_left_is_told(ada: Client, listing: Listing) -> None:
     kept = keep(ada)
-    Listing.objects.filter(pk=listing.pk).update(gone_at=timezone.now())
+    listing.gone_at = timezone.now()
+    listing.save()
     assert "no longer in the answer" in page(ada, kept.get_absolute_url())
 
 

@@ -17,13 +17,13 @@ from tests.pages.catalog import make_snapshot, make_source
 COUNTS = (1, 2, 4, 8)
 LINKS = (None, "nvswitch", "pcie_p2p")
 REGIONS = ("eu-north", "eu-west", "us-east", "us-west", "ap-south")
-SOURCES = 20
+SOURCES = 5
 BATCH = 2000
 
 
-def fill(listings: int, configurations: int) -> None:
-    """Sources, listings and one price in force for each."""
-    snapshots = [make_snapshot(make_source(f"bulk-{at}")) for at in range(SOURCES)]
+def fill(listings: int, configurations: int, name: str = "bulk") -> None:
+    """Sources of that name, listings, and one price in force for each."""
+    snapshots = [make_snapshot(make_source(f"{name}-{at}")) for at in range(SOURCES)]
     distinct = _distinct(_shapes(snapshots[0]))
     shapes = list(islice(distinct, configurations))
     rows = (_listing(at, shapes[at % len(shapes)], snapshots) for at in range(listings))

@@ -1,0 +1,133 @@
+"""All current offers as the evaluator ranks them: read once for each state of the catalog."""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from django.utils import timezone
+
+from evaluator.fleet import Fleet
+from evaluator.hardware import Column
+from evaluator.jobs import Workload
+from evaluator.judging import Judged
+from evaluator.machine import Machine
+from evaluator.offers import Offering
+from evaluator.shortlist import Shortlist, judge_fleet
+from evaluator.units import SECONDS_PER_HOUR
+from marketplace.expressions import Node, fold
+from marketplace.shelf import Words, compared
+from marketplace.versions import Version, catalog_version
+
+MOST_JUDGED = 8
+"""Workloads whose judgements each process keeps for one state of the catalog."""
+MOST_ANSWERS = 64
+"""Rankings kept likewise: of one workload with its demands, one part of the rows, one minute."""
+
+OFFER_COLUMNS = frozenset({"machine", "provider", "place", "availability", "seen"})
+"""What an offer itself says, whatever plan is judged on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A fleet with the columns that visitors filter by. `seen` holds moments, NaN is unknown."""
+
+    fleet: Fleet
+    words: Mapping[str, Words]
+    models: Words
+    seen: Column
+    judged: OrderedDict[str, Judged] = field(default_factory=OrderedDict)
+    answers: OrderedDict[Any, Shortlist] = field(default_factory=OrderedDict)
+
+    @classmethod
+    def of(cls, offerings: Iterable[Offering], machines: Mapping[str, Machine]) -> Offered:
+        fleet = Fleet.of(offerings, machines)
+        held = [fleet.hardware.machines[at] for at in fleet.machine]
+        offers = fleet.offers
+        named = [f"{one.title} {_card(machine)}" for one, machine in zip(offers, held, strict=True)]
+        return cls(
+            fleet,
+            {
+                "machine": Words.of(named),
+                "provider": Words.of([one.provider for one in offers]),
+                "place": Words.of([f"{one.region} {one.zone}".strip() for one in offers]),
+                "availability": Words.of([one.availability.replace("_", " ") for one in offers]),
+            },
+            Words.of([machine.gpu_model.value for machine in held]),
+            np.array([one.seen_at.timestamp() if one.seen_at else np.nan for one in offers]),
+        )
+
+    def where(self, filters: Mapping[str, Node], now: datetime) -> Column:
+        """Which offers pass every expression over what an offer itself says."""
+        passing = np.ones(len(self.fleet.offers), dtype=bool)
+        for name, node in filters.items():
+            passing = passing & self._passing(name, node, now)
+        return passing
+
+    def _passing(self, name: str, node: Node, now: datetime) -> Column:
+        if name in self.words:
+            return np.asarray(fold(node, self.words[name].passing, operator.and_, operator.or_))
+        ages = (now.timestamp() - self.seen) / SECONDS_PER_HOUR
+        found = fold(node, lambda check: compared(ages, check), operator.and_, operator.or_)
+        return np.asarray(found)
+
+    def with_model(self, model: str) -> Column:
+        names = list(self.models.names)
+        number = names.index(model) if model in names else len(names)
+        return np.asarray(self.models.number == number)
+
+    def seen_after(self, moment: datetime) -> Column:
+        return np.isnan(self.seen) | (self.seen > moment.timestamp())
+
+    def judged_for(self, workload: Workload) -> Judged:
+        """Judged once for each workload while the catalog stays as it is."""
+        key = workload.fingerprint()
+        return _once(self.judged, key, MOST_JUDGED, lambda: judge_fleet(workload, self.fleet))
+
+    def answer_to(self, key: Hashable, rank: Callable[[], Shortlist]) -> Shortlist:
+        """Ranked once for each question."""
+        return _once(self.answers, key, MOST_ANSWERS, rank)
+
+
+Kept = TypeVar("Kept")
+
+
+def _once(held: OrderedDict[Any, Kept], key: Any, most: int, make: Callable[[], Kept]) -> Kept:
+    """What `make` gave for this key before; the oldest of too many is let go."""
+    found = held.get(key)
+    if found is None:
+        found = held[key] = make()
+        while len(held) > most:
+            held.popitem(last=False)
+    return found
+
+
+def _card(machine: Machine) -> str:
+    return f"{machine.gpu_count.value or ''} × {machine.gpu_model.value or ''}"
+
+
+Read: TypeAlias = Callable[[], tuple[list[Offering], dict[str, Machine]]]
+
+_lock = Lock()
+_kept: dict[Version, Offered] = {}
+
+
+def offered_now(read: Read) -> Offered:
+    """What everybody sees offered. `read` gives offerings and machines where something changed."""
+    version = (*catalog_version(), timezone.now().date())  # locks end with a day
+    with _lock:
+        if version not in _kept:
+            _kept.clear()
+            _kept[version] = Offered.of(*read())
+        return _kept[version]
+
+
+def forget_fleet() -> None:
+    with _lock:
+        _kept.clear()
