@@ -31,7 +31,13 @@ def _on_stage(shape: ModelShape, lora: Lora, rank: RankClass) -> int:
     return sum(adapters_in_layer(shape, lora, group.kind) * group.count for group in groups)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
+def adapters_by_kind(shape: ModelShape, lora: Lora) -> tuple[tuple[Layer, int], ...]:
+    """Adapter parameters of one layer of each kind that a model has."""
+    kinds = dict.fromkeys(shape.layer_kinds)
+    return tuple((kind, adapters_in_layer(shape, lora, kind)) for kind in kinds)
+
+
 def adapters_in_layer(shape: ModelShape, lora: Lora, kind: Layer) -> int:
     """Adapter parameters of one layer of a kind. A layer without attention has none of its
     projections, and one that keeps a state has others, which no target names."""

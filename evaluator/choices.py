@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluator.facts import Grade
-from evaluator.hardware import Column, Hardware, numbered
+from evaluator.hardware import Column, Hardware
+from evaluator.jobs import Workload
 from evaluator.judging import NONE, Judged, Serving
-from evaluator.pace import Pace, paces, start_of
-from evaluator.rules import Goal, Rule
+from evaluator.pace import Pace, Starts
+from evaluator.rules import Goal, Rule, rule_of
 from evaluator.verdict import FACTS, stands_on
 
 KEPT, BROKEN, UNTIMED = 0, 1, 2
@@ -49,6 +50,7 @@ class Choices:
 
     judged: Judged
     hardware: Hardware
+    starts: Starts
     rule: Rule
     serving: Serving
     tier: Column
@@ -57,17 +59,22 @@ class Choices:
     asked: Column
 
     @classmethod
-    def of(cls, judged: Judged, hardware: Hardware, rule: Rule, least: Grade | None) -> Choices:
-        """`least` is the grade that the weakest fact under a plan must have."""
+    def of(cls, judged: Judged, hardware: Hardware, workload: Workload) -> Choices:
+        """`workload` is of the fingerprint that was judged, with demands and costs of its own."""
         count = len(judged.kind)
-        serving = _known_enough(judged, hardware, least)
+        serving = _known_enough(judged, hardware, workload.needs.min_grade)
         tier = np.full(count, NO_TIER, dtype=np.int8)
         np.minimum.at(tier, serving.case, serving.tier)
         plan = np.full(count, NONE)
         best = np.flatnonzero(serving.tier == tier[serving.case])[::-1]
         plan[serving.case[best]] = serving.plan[best]
         asked = np.zeros(count, dtype=bool)
-        return cls(judged, hardware, rule, serving, tier, plan, Speed.untimed(count), asked)
+        starts, rule, speed = Starts(workload), rule_of(workload), Speed.untimed(count)
+        return cls(judged, hardware, starts, rule, serving, tier, plan, speed, asked)
+
+    @property
+    def workload(self) -> Workload:
+        return self.starts.workload
 
     def settle(self, cases: Column) -> None:
         """Times the plans of the best tier of these cases, and takes the best by the rule."""
@@ -90,31 +97,36 @@ class Choices:
 
     def speed_of(self, cases: Column, plans: Column) -> Speed:
         """Of plans on the machines of cases; each pair of a plan and a kind is timed once."""
-        if not self.rule.timed:
+        if not self.rule.timed or not len(cases):
             return Speed.untimed(len(cases))
         kinds = self.judged.kind[cases]
-        pairs = plans * len(self.hardware.kinds) + kinds
-        _, first, back = np.unique(pairs, return_index=True, return_inverse=True)
-        asked = [(self.judged.plans[plans[at]], self.hardware.kinds[kinds[at]]) for at in first]
-        return _speed(paces(self.judged.workload, asked), self.rule).at(back)
+        return _speed(self.judged.clock.paces(self.judged.plans, plans, kinds), self.rule)
+
+    def speed_of_singles(self, cases: Column) -> Speed:
+        """Of the plan on one GPU of each case, timed once for each of them."""
+        wanted = np.zeros(len(self.tier), dtype=bool)
+        wanted[cases] = True
+        held, speed = np.flatnonzero(wanted), Speed.untimed(len(self.tier))
+        speed.put(held, self.speed_of(held, self.judged.single.plan[held]))
+        return speed.at(cases)
 
     def hours(self, cases: Column, plans: Column, work: Column, spot: Column) -> Column:
         """From the start of the rental to the end of a job that has one, at the slow end."""
         if self.rule.goal is not Goal.FINISH or not len(cases):
             return np.full(len(cases), np.nan)
+        wanted = np.zeros((len(self.hardware.kinds), self.judged.nodes.max() + 1), dtype=bool)
         kinds, spans = self.judged.kind[cases], self.judged.nodes[plans]
-        number, firsts = numbered(zip(kinds.tolist(), spans.tolist(), strict=True))
-        starts = [
-            start_of(self.judged.workload, self.hardware.kinds[kinds[at]], int(spans[at]))
-            for at in firsts
-        ]
-        before, factor = (np.array(column) for column in zip(*starts, strict=True))
-        found: Column = before[number] + work * np.where(spot, factor[number], 1.0)
-        return found
+        wanted[kinds, spans] = True
+        before, factor = np.full(wanted.shape, np.nan), np.full(wanted.shape, np.nan)
+        for kind, machines in zip(*np.nonzero(wanted), strict=True):
+            start = self.starts.on(self.hardware.kinds[kind], int(machines))
+            before[kind, machines], factor[kind, machines] = start
+        hours: Column = before[kinds, spans] + work * np.where(spot, factor[kinds, spans], 1.0)
+        return hours
 
     def in_time(self, speed: Speed, hours: Column) -> Column:
         """The promise of each, the deadline of a job included."""
-        job = self.judged.workload.training
+        job = self.workload.training
         if job is None or job.deadline_hours is None or self.rule.goal is not Goal.FINISH:
             return speed.promise
         late = np.where(hours > job.deadline_hours, BROKEN, speed.promise)

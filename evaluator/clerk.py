@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from evaluator.candidates import Candidate, candidate_of, with_findings, with_outlook
+from evaluator.candidates import Candidate, candidate_of, price_of, with_findings
 from evaluator.choices import Choices
 from evaluator.economics import Terms
 from evaluator.fleet import Fleet
 from evaluator.hardware import Column
 from evaluator.jobs import Workload
+from evaluator.outlook import outlook_at
 from evaluator.plans import Plan, narrowness
 from evaluator.verdict import MachineVerdict, PlanVerdict, explained, findings_of, judge_plan
 
@@ -35,7 +36,6 @@ class Clerk:
     terms: Terms
     inside: Column
     now: datetime | None = None
-    written: dict[tuple[int, Plan], PlanVerdict] = field(default_factory=dict)
     machines: dict[tuple[int, frozenset[Plan]], MachineVerdict] = field(default_factory=dict)
 
     def ranked(self, entries: Sequence[Entry], ranks: Iterable[int]) -> Iterator[Candidate]:
@@ -53,8 +53,19 @@ class Clerk:
         group = self.fleet.alike(entry.offer, self.inside)
         made = candidate_of(group, self._machine(at, (plan, narrowest)), plan, self.terms)
         found = with_findings(replace(made, narrowest=narrowest), self.now)
-        machine = self.fleet.hardware.machines[at]
-        return with_outlook(found, self.workload, machine) if found.status.serves else found
+        return self._timed(found, at) if found.status.serves else found
+
+    def _timed(self, candidate: Candidate, at: int) -> Candidate:
+        """An outlook is worked out once for each machine, plan, price and what else it costs."""
+        plan, judged, workload = candidate.plan.plan, self.choices.judged, self.workload
+        price = price_of(candidate)
+        key = (at, plan, price, workload.costs, workload.budget_amount)
+        if key not in judged.outlooks:
+            hardware = self.fleet.hardware
+            times = judged.clock.times(plan, int(hardware.kind[at]))
+            found = outlook_at(workload, plan, hardware.machines[at], times, price)
+            judged.outlooks[key] = found
+        return replace(candidate, outlook=judged.outlooks[key])
 
     def _single(self, at: int) -> PlanVerdict | None:
         judged = self.choices.judged
@@ -63,10 +74,11 @@ class Clerk:
 
     def _verdict(self, at: int, plan: Plan) -> PlanVerdict:
         """With the changes that would admit the plan, where it does not fit."""
-        if (at, plan) not in self.written:
-            book, machine = self.choices.judged.book, self.fleet.hardware.machines[at]
-            self.written[at, plan] = explained(book, judge_plan(book, plan, machine))
-        return self.written[at, plan]
+        judged, machine = self.choices.judged, self.fleet.hardware.machines[at]
+        if (at, plan) not in judged.written:
+            verdict = judge_plan(judged.book, plan, machine)
+            judged.written[at, plan] = explained(judged.book, verdict)
+        return judged.written[at, plan]
 
     def _machine(self, at: int, shown: tuple[PlanVerdict | None, ...]) -> MachineVerdict:
         """Cut down to the plans that a list shows, narrowest first."""

@@ -137,7 +137,7 @@ def order(of: Field, plans: Column, speed: Speed, choices: Choices) -> tuple[Col
 def _money(of: Field, speed: Speed, hours: Column, choices: Choices) -> Column:
     """What the goal compares, at the slow end of the speed."""
     if choices.rule.goal is Goal.FINISH:
-        whole: Column = of.cost * _billed(of, hours, choices.judged.workload.costs)
+        whole: Column = of.cost * _billed(of, hours, choices.workload.costs)
         return whole
     if choices.rule.goal is Goal.TOKENS:
         million: Column = of.cost / (speed.rate * SECONDS_PER_HOUR) * MILLION

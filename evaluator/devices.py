@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from evaluator.gpus import GpuSpec, specs_of
+from evaluator.ranges import Number, Range, exact, spread
 
 TERA = 10**12
 MULTIPLIED_IN = {
@@ -34,6 +39,41 @@ class Device:
             if name in known:
                 return name, known[name]
         return "half", self.half_flops
+
+
+class Devices(Device):
+    """Many elements, each on one of few cards: every peak is a column.
+
+    `cards` are the distinct devices, `which` the number of each element's.
+    """
+
+    cards: tuple[Device, ...]
+    which: Any
+
+    @classmethod
+    def of(cls, cards: Sequence[Device], which: Any) -> Devices:
+        made = cls(
+            generation="",
+            half_flops=np.array([one.half_flops for one in cards])[which],
+            peaks=(),
+            memory_bytes_per_s=np.array([one.memory_bytes_per_s for one in cards])[which],
+            usable_bytes=None,
+        )
+        object.__setattr__(made, "cards", tuple(cards))
+        object.__setattr__(made, "which", which)
+        return made
+
+
+def on_each(device: Device, read: Callable[[Device], Range]) -> Range:
+    """What is read of a device; of many devices, for each element."""
+    if isinstance(device, Devices):
+        return spread([read(one) for one in device.cards], device.which)
+    return read(device)
+
+
+def peak_of(device: Device, weights_format: str) -> Number:
+    """FLOP/s in the format in which weights are multiplied."""
+    return on_each(device, lambda one: exact(one.rate(weights_format)[1])).typical
 
 
 def device_of(spec: GpuSpec) -> Device | None:

@@ -113,7 +113,7 @@ class EngineModel:
         """Bytes of weights that one decode step reads on one GPU; its experts see the tokens of
         all data-parallel ranks, of which each has so many sequences."""
         tokens = sequences * self.layout.data
-        missed = float(self.load.miss_share**tokens) if self.load.expert_share else 0.0
+        missed = self.load.miss_share**tokens if self.load.expert_share else 0.0
         return self.load.weight_bytes * (1 - self.load.expert_share * missed)
 
 

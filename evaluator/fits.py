@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,21 +15,10 @@ from evaluator.jobs import Workload
 from evaluator.memory import budget
 from evaluator.plans import Plan
 from evaluator.ranges import Range, total
+from evaluator.shapes import ModelShape
 
 WORDS = tuple(FitWord)
 FITS, TIGHT, DOES_NOT_FIT, UNKNOWN = range(len(WORDS))
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What rank classes need of a GPU under each plan: arrays of shape (rank classes, plans).
-
-    `limits` are what must hold on a card, as in `MemoryBudget.limits`; `whole` decides which rank
-    class binds. A class that a plan lacks repeats another one.
-    """
-
-    whole: Range
-    limits: tuple[Limit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +38,35 @@ def fit_table(workload: Workload, plans: Sequence[Plan], usable: Sequence[int | 
         return table
     known = np.array([size is not None for size in usable], dtype=bool)
     sizes = np.array([size or 0 for size in usable], dtype=np.int64)
-    found = _held(bounds_of(workload, plans, one), sizes)
+    found = _held(limits_of(workload, plans, one), sizes)
     table.word[:, known] = found.word[:, known]
     table.missing[:, known] = found.missing[:, known]
     return table
 
 
-def bounds_of(workload: Workload, plans: Sequence[Plan], one: MemoryBudget) -> Bounds:
-    """`one` is the budget of any plan of the workload: what may be used of a card is alike."""
+def limits_of(workload: Workload, plans: Sequence[Plan], one: MemoryBudget) -> list[Limit]:
+    """What must hold on a card, as `MemoryBudget.limits`: ranges of shape (rank classes, plans).
+
+    `one` is the budget of any plan of the workload: what may be used of a card is alike. A class
+    that a plan lacks repeats another one.
+    """
     model = workload.model
     if not (model.computable and model.dimensioned):
         return _stacked([budget(workload, plan) for plan in plans])
     which = np.zeros(len(plans), dtype=np.int64)
-    held = budget_columns(workload, Models([model]), which, plan_columns(plans))
-    return _bounds(held, one)
+    held = budget_columns(workload, _models(model), which, plan_columns(plans))
+    return _limits(held, one)
 
 
-def _bounds(held: BudgetColumns, one: MemoryBudget) -> Bounds:
+@lru_cache(maxsize=64)
+def _models(shape: ModelShape) -> Models:
+    return Models([shape])
+
+
+def _limits(held: BudgetColumns, one: MemoryBudget) -> list[Limit]:
     inside = [size for name, size in held.components.items() if name not in one.outside]
-    limits = [Limit(_full(total(inside), held), one.utilization)]
-    whole = _full(held.bytes, held)
-    return Bounds(whole, (*limits, Limit(whole, 1.0)) if one.outside else tuple(limits))
+    whole = [Limit(_full(held.bytes, held), 1.0)] if one.outside else []
+    return [Limit(_full(total(inside), held), one.utilization), *whole]
 
 
 def _full(size: Range, held: BudgetColumns) -> Range:
@@ -77,18 +75,19 @@ def _full(size: Range, held: BudgetColumns) -> Range:
     return Range(*(np.broadcast_to(end, shape) for end in (size.low, size.typical, size.high)))
 
 
-def _stacked(budgets: Sequence[MemoryBudget]) -> Bounds:
+def _stacked(budgets: Sequence[MemoryBudget]) -> list[Limit]:
     """The same from budgets of single plans, for models whose parts are not known."""
-    padded = [(held.ranks[0], held.ranks[len(held.ranks) // 2], held.ranks[-1]) for held in budgets]
-    whole = _columns([[rank.bytes for rank in ranks] for ranks in padded])
     limits = [
-        [held.limits(rank) for rank in ranks] for held, ranks in zip(budgets, padded, strict=True)
+        [
+            held.limits(rank)
+            for rank in (held.ranks[0], held.ranks[len(held.ranks) // 2], held.ranks[-1])
+        ]
+        for held in budgets
     ]
-    joined = [
+    return [
         Limit(_columns([[one[at].needed for one in row] for row in limits]), first.share)
         for at, first in enumerate(limits[0][0])
     ]
-    return Bounds(whole, tuple(joined))
 
 
 def _columns(rows: Sequence[Sequence[Range]]) -> Range:
@@ -98,27 +97,22 @@ def _columns(rows: Sequence[Sequence[Range]]) -> Range:
     )
 
 
-def _held(bounds: Bounds, sizes: Column) -> FitTable:
-    """The binding rank class decides what is missing, and all of them whether it is sure."""
-    binding = np.argmax(bounds.whole.typical, axis=0)[np.newaxis]
-    excess = [_of_class(limit.needed.typical, binding) for limit in bounds.limits]
-    allowed = [(sizes * limit.share).astype(np.int64) for limit in bounds.limits]
-    over = np.array(
-        [need[:, np.newaxis] - size for need, size in zip(excess, allowed, strict=True)]
-    )
-    hardest = np.argmax(over, axis=0)[np.newaxis]
-    rounded = np.array(
-        [np.rint(need)[:, np.newaxis] - size for need, size in zip(excess, allowed, strict=True)]
-    )
-    missing = np.maximum(0, np.take_along_axis(rounded, hardest, axis=0)[0])
-    sure = [
-        np.max(limit.needed.high, axis=0)[:, np.newaxis] <= size
-        for limit, size in zip(bounds.limits, allowed, strict=True)
-    ]
-    fits = np.where(np.all(sure, axis=0), FITS, TIGHT)
-    return FitTable(np.where(missing > 0, DOES_NOT_FIT, fits).astype(np.int8), missing)
+def _held(limits: Sequence[Limit], sizes: Column) -> FitTable:
+    """What asks for most in the typical case decides what is missing; all must hold to be sure."""
+    typical = _by_class([limit.needed.typical for limit in limits])
+    asks = _by_class([limit.asks.typical for limit in limits])
+    high = _by_class([limit.needed.high for limit in limits])
+    allowed = np.array([(sizes * limit.share).astype(np.int64) for limit in limits])
+    decides = np.argmax(asks, axis=0)
+    needed = np.rint(np.take_along_axis(typical, decides[np.newaxis], axis=0)[0])
+    missing = np.maximum(0, needed[:, np.newaxis] - allowed[decides % len(limits)])
+    each = np.tile(allowed, (len(high) // len(limits), 1))
+    sure = np.all(high[:, :, np.newaxis] <= each[:, np.newaxis, :], axis=0)
+    word = np.where(missing > 0, DOES_NOT_FIT, np.where(sure, FITS, TIGHT))
+    return FitTable(word.astype(np.int8), missing)
 
 
-def _of_class(sizes: Column, rows: Column) -> Column:
-    found: Column = np.take_along_axis(np.asarray(sizes, dtype=float), rows, axis=0)[0]
-    return found
+def _by_class(ends: Sequence[Column]) -> Column:
+    """Limits of one rank class after another: an array of shape (classes x limits, plans)."""
+    held = np.stack([np.asarray(end, dtype=float) for end in ends], axis=1)
+    return held.reshape(-1, held.shape[-1])

@@ -13,6 +13,7 @@ from evaluator.jobs import Needs
 from evaluator.link_table import LinkTable
 from evaluator.machine import Availability, Machine
 from evaluator.offers import Offering, place_of, sameness
+from evaluator.pace import Rentals
 from evaluator.rates import Prices, Rates
 
 WAITING = frozenset(
@@ -53,6 +54,7 @@ class Fleet:
     configurations: tuple[str, ...]
     hardware: Hardware
     links: LinkTable
+    rentals: Rentals
     machine: Column
     group: Column
     offered: Column
@@ -74,6 +76,7 @@ class Fleet:
             configurations=configurations,
             hardware=hardware,
             links=LinkTable.of(hardware),
+            rentals=Rentals.of(hardware.kinds),
             machine=machine,
             group=numbered(map(sameness, offers))[0],
             offered=np.array([_offered(one) for one in offers], dtype=np.int32),

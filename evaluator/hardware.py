@@ -8,7 +8,7 @@ times.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class Hardware:
     """Distinct machines. Columns have one element for each, NaN or -1 where it is not known.
 
     `kinds` holds one machine of each kind, `kind` the number of each machine's. Bytes
-    are floats, exact to 2^53.
+    are floats, exact to 2^53. `kept` holds columns that others worked out, by what they asked.
     """
 
     machines: tuple[Machine, ...]
@@ -72,6 +72,7 @@ class Hardware:
     ram_bytes: Column
     local_storage_bytes: Column
     persistent_storage: Column
+    kept: dict[Hashable, Column] = field(default_factory=dict)
 
     @classmethod
     def of(cls, machines: Sequence[Machine]) -> Hardware:

@@ -127,8 +127,20 @@ class Held:
     @property
     def reached(self) -> Reached | None:
         """The benchmark of a group of this size at the plan's own messages."""
+        return self._against(self.curve)
+
+    @property
+    def larger(self) -> tuple[int, Reached] | None:
+        """The benchmark of the whole machine, where the group is a part of it, and how many GPUs
+        took part. One of fewer may have left the group's GPUs out.
+        """
+        curve = rates_of(self.topology, self.topology.gpus)
+        shown = self._against(curve) if self.topology.gpus > self.ranks else None
+        return (self.topology.gpus, shown) if shown else None
+
+    def _against(self, curve: tuple[Rate, ...]) -> Reached | None:
         carries = CLASS_FLOOR[LinkClass.NVLINK] if self.on_fabric else CARRIES_TENSOR
-        return reached(self.curve, self.messages, carries, fabric=self.on_fabric)
+        return reached(curve, self.messages, carries, fabric=self.on_fabric)
 
     @property
     def on_fabric(self) -> bool:

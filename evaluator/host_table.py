@@ -18,7 +18,7 @@ from evaluator.host_gpus import SLOTS, WHOLE
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.plans import Plan
-from evaluator.software import CARD, DRIVER, FORMAT, software_items
+from evaluator.software import CARD, DRIVER, FORMAT, formats_of, software_items, stack_of
 from evaluator.states import host_bytes
 from evaluator.storage import LASTING, LOCAL, beside_weights
 
@@ -66,8 +66,11 @@ class HostTable:
 
     @classmethod
     def of(cls, workload: Workload, hardware: Hardware, weights_bytes: int | None) -> HostTable:
-        software = [_place(software_items(workload, kind)) for kind in hardware.kinds]
-        alone = np.array(software, dtype=np.int8)[hardware.kind]
+        asked = (stack_of(workload), formats_of(workload))
+        if asked not in hardware.kept:
+            software = [_place(software_items(workload, kind)) for kind in hardware.kinds]
+            hardware.kept[asked] = np.array(software, dtype=np.int8)
+        alone = hardware.kept[asked][hardware.kind]
         storage = _storage(workload, hardware, weights_bytes)
         peculiar = (at for at, kind in enumerate(hardware.kinds) if _is_peculiar(kind))
         return cls(workload, hardware, np.where(storage > 0, storage, alone), tuple(peculiar))

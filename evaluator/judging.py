@@ -6,7 +6,7 @@ nothing that can change an answer is one case; a catalog has far fewer cases tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,8 +18,17 @@ from evaluator.host_table import NAMES, HostTable, load_of
 from evaluator.jobs import Offload, Workload
 from evaluator.link_table import LinkTable
 from evaluator.link_verdicts import SEVERITY, LinkWord
+from evaluator.outlook import Outlook
+from evaluator.pace import Clock, Rentals
 from evaluator.plans import Plan
-from evaluator.verdict import MOST_MACHINES, ORDER, Status, countable_gpus, machine_numbers
+from evaluator.verdict import (
+    MOST_MACHINES,
+    ORDER,
+    PlanVerdict,
+    Status,
+    countable_gpus,
+    machine_numbers,
+)
 from evaluator.workbook import Workbook
 
 READY, CONDITIONAL, NOT_KNOWN, UNSUITABLE = (ORDER[status] for status in Status)
@@ -118,11 +127,13 @@ class Judged:
 
     `narrowest` serves, `single` takes one GPU, `nearest` does not serve and misses least, as in a
     `MachineVerdict`. `tried` counts the plans of each case, `rentals` is how many of the machine
-    those plans take that count.
+    those plans take that count. `written` and `outlooks` keep in full what
+    was shown, by machine and plan.
     """
 
     workload: Workload
     book: Workbook
+    clock: Clock
     plans: tuple[Plan, ...]
     case: Column
     kind: Column
@@ -132,6 +143,8 @@ class Judged:
     nearest: Chosen
     tried: Column
     rentals: Column
+    written: dict[tuple[int, Plan], PlanVerdict] = field(default_factory=dict)
+    outlooks: dict[Hashable, Outlook | None] = field(default_factory=dict)
 
     @cached_property
     def nothing(self) -> Column:
@@ -150,12 +163,16 @@ class Judged:
         return np.array([plan.gpus for plan in self.plans], dtype=np.int64)
 
 
-def judge_hardware(workload: Workload, hardware: Hardware, links: LinkTable) -> Judged:
+def judge_hardware(
+    workload: Workload, hardware: Hardware, links: LinkTable, rentals: Rentals
+) -> Judged:
     book = Workbook(workload)
     host = HostTable.of(workload, hardware, book.weights_bytes)
     cases = Cases.of(workload, hardware, host.alone)
-    desk = Desk(book, hardware, links, host, cases)
-    for group in _groups(workload, hardware, cases):
+    desk = Desk(book, hardware, links, rentals, host, cases)
+    groups = list(_groups(workload, hardware, cases))
+    desk.sheet.rows([plan for group in groups for plan in book.plans(group.gpus, 1).plans])
+    for group in groups:
         desk.judge(group)
     return desk.judged()
 
@@ -184,6 +201,7 @@ class Desk:
     book: Workbook
     hardware: Hardware
     links: LinkTable
+    rentals: Rentals
     host: HostTable
     cases: Cases
     sheet: Sheet = field(init=False)
@@ -234,6 +252,7 @@ class Desk:
         return Judged(
             workload=self.book.workload,
             book=self.book,
+            clock=Clock(self.book.workload, self.rentals),
             plans=tuple(self.sheet.number),
             case=self.cases.of_machine,
             kind=self.hardware.kind[self.cases.sample],
@@ -272,7 +291,7 @@ class Sheet:
         self.fit, self.missing, self.link = (np.empty((0, len(usable))) for _ in range(3))
 
     def rows(self, plans: Sequence[Plan]) -> Column:
-        new = [plan for plan in plans if plan not in self.number]
+        new = [plan for plan in dict.fromkeys(plans) if plan not in self.number]
         if new:
             self._add(new)
         return np.array([self.number[plan] for plan in plans], dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evaluator.link_costs import Fabric, Group, Wire
+from evaluator.link_costs import Fabric, Fabrics, Group, Wire, Wires
 from evaluator.plans import Plan
 
 
@@ -71,8 +71,8 @@ def layout_of(plan: Plan) -> Layout:
 class Links:
     """The links of a rental: `wire` in a machine, `fabric` between machines. None is unknown."""
 
-    wire: Wire | None = None
-    fabric: Fabric | None = None
+    wire: Wire | Wires | None = None
+    fabric: Fabric | Fabrics | None = None
 
 
 def group_of(layout: Layout, links: Links, ranks: int, inner: int) -> Group:

@@ -7,14 +7,17 @@ changes, between 1 and 16 MiB. Bytes/s count one direction and one GPU.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, reduce
 from math import log2
+from typing import Any
 
 from evaluator.calibration import figure
 from evaluator.collectives import Operation, bus_factor
 from evaluator.gpus import GpuSpec
 from evaluator.machine import LinkClass
-from evaluator.ranges import Range, exact
+from evaluator.ranges import Number, Range, exact, largest, spread, total
 from evaluator.units import GB, KIB, MIB
 
 
@@ -129,6 +132,34 @@ def _shared(found: re.Match[str], tcp: bool, gpus: int) -> float:
     return count * gigabits * GB / 8 / (gpus if shared else 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Wires:
+    """Many elements, each on one of few wires. `which` is the number of each element's."""
+
+    wires: tuple[Wire, ...]
+    which: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fabrics:
+    """Many elements, each over one of few networks. `which` is the number of each element's."""
+
+    fabrics: tuple[Fabric, ...]
+    which: Any
+
+
+def on_wire(wire: Wire | Wires, read: Callable[[Wire], Range]) -> Range:
+    """What is read of a wire; of many wires, for each element."""
+    if isinstance(wire, Wires):
+        return spread([read(one) for one in wire.wires], wire.which)
+    return read(wire)
+
+
+def is_nvlink(wire: Wire | Wires) -> Number:
+    return on_wire(wire, lambda one: exact(one.kind in NVLINKS)).typical
+
+
+@lru_cache(maxsize=4096)
 def bandwidth(wire: Wire, operation: Operation, gpus: int, *, switch: bool | None = None) -> Range:
     """Bus bandwidth of a large message in a group of `gpus` inside one machine.
 
@@ -190,8 +221,8 @@ class Group:
 
     gpus: int
     nodes: int = 1
-    wire: Wire | None = None
-    fabric: Fabric | None = None
+    wire: Wire | Wires | None = None
+    fabric: Fabric | Fabrics | None = None
 
     @property
     def inside(self) -> int:
@@ -200,12 +231,27 @@ class Group:
 
 
 def seconds(
-    operation: Operation, group: Group, size_bytes: float, *, switch: bool | None = None
+    operation: Operation, group: Group, size_bytes: Number, *, switch: bool | None = None
 ) -> Range:
     """Time of one collective. `size_bytes` is the buffer in nccl-tests' convention of the op.
 
-    Between machines the lower bound takes the slower of the two levels, the upper their sum.
+    Between machines the lower bound takes the slower of the two levels, the upper their sum. Kept
+    for one rental: a range moves one constant at a time and asks for the same collectives again.
     """
+    many = isinstance(group.wire, Wires) or isinstance(group.fabric, Fabrics)
+    if many or not isinstance(size_bytes, int | float):
+        return _seconds(operation, group, size_bytes, switch)
+    return _kept_seconds(operation, group, size_bytes, switch)
+
+
+@lru_cache(maxsize=32768)
+def _kept_seconds(
+    operation: Operation, group: Group, size_bytes: float, switch: bool | None
+) -> Range:
+    return _seconds(operation, group, size_bytes, switch)
+
+
+def _seconds(operation: Operation, group: Group, size_bytes: Number, switch: bool | None) -> Range:
     if group.gpus < 2:
         return exact(0)
     parts = []
@@ -214,10 +260,9 @@ def seconds(
     if group.nodes > 1 and group.fabric:
         parts.append(_between(operation, group, group.fabric, size_bytes))
     latency = _latency(operation, group, size_bytes)
-    slowest = [max(getattr(part, end) for part in parts) for end in ("low", "typical", "high")]
-    both = sum(part.high for part in parts)
-    typical = slowest[1] + OVERLAPPED * (sum(part.typical for part in parts) - slowest[1])
-    return latency + Range(slowest[0], typical, both)
+    slowest, both = reduce(largest, parts), total(parts)
+    typical = slowest.typical + OVERLAPPED * (both.typical - slowest.typical)
+    return latency + Range(slowest.low, typical, both.high)
 
 
 OVERLAPPED = 0.25
@@ -225,49 +270,66 @@ OVERLAPPED = 0.25
 
 
 def _inside(
-    operation: Operation, group: Group, wire: Wire, size: float, switch: bool | None
+    operation: Operation, group: Group, wire: Wire | Wires, size: Number, switch: bool | None
 ) -> Range:
     """A ring over several machines keeps the links inside busy with the ring's own share."""
     moved = float(bus_factor(operation, group.inside)) * size
-    return _over(moved, bandwidth(wire, operation, group.inside, switch=switch))
+    ranks = group.inside
+    return _over(moved, on_wire(wire, lambda one: bandwidth(one, operation, ranks, switch=switch)))
 
 
-def _between(operation: Operation, group: Group, fabric: Fabric, size: float) -> Range:
+def _between(operation: Operation, group: Group, fabric: Fabric | Fabrics, size: Number) -> Range:
     """Each GPU of a machine carries its share of the buffer over its own card."""
     moved = float(bus_factor(operation, group.nodes)) * size / group.inside
+    if isinstance(fabric, Fabrics):
+        return _over(moved, spread([_card_rate(one) for one in fabric.fabrics], fabric.which))
+    return _over(moved, _card_rate(fabric))
+
+
+def _card_rate(fabric: Fabric) -> Range:
     share = figure("network.ethernet" if fabric.tcp else "network.rate")
-    return _over(moved, share.scaled(fabric.card_bytes_per_s))
+    return share.scaled(fabric.card_bytes_per_s)
 
 
-def _over(moved: float, rate: Range) -> Range:
+def _over(moved: Number, rate: Range) -> Range:
     return Range(moved / rate.high, moved / rate.typical, moved / rate.low)
 
 
-def _latency(operation: Operation, group: Group, size: float) -> Range:
+def _latency(operation: Operation, group: Group, size: Number) -> Range:
     rounds = 2 if operation is Operation.ALL_REDUCE else 1
     spent = exact(0)
     if group.inside > 1 and group.wire:
-        family = "pcie" if group.wire.kind in PCIES else "nvlink"
-        settled = size / (size + MIDDLE_BYTES)
-        spent += _steps(family, rounds * (group.inside - 1), settled)
+        wire, settled = group.wire, size / (size + MIDDLE_BYTES)
+        hops = [
+            on_wire(wire, lambda one, part=part: figure(f"{_family(one)}.{part}"))  # type: ignore[misc]
+            for part in STEP_PARTS
+        ]
+        spent += _steps(hops, rounds * (group.inside - 1), settled)
     if group.nodes > 1:
         settled = size / (size + MIDDLE_BYTES_OF_NETWORK)
         steps = min(group.gpus - 1, WAVES * log2(2 * group.nodes) / 2)
-        spent += _steps("network", rounds * steps, settled)
+        spent += _steps([figure(f"network.{part}") for part in STEP_PARTS], rounds * steps, settled)
     return spent
 
 
-def _steps(family: str, steps: float, settled: float) -> Range:
-    hop, settle = figure(f"{family}.hop"), figure(f"{family}.settle")
-    return figure(f"{family}.base") + (hop + settle.scaled(settled)).scaled(steps)
+STEP_PARTS = ("base", "hop", "settle")
+
+
+def _family(wire: Wire) -> str:
+    return "pcie" if wire.kind in PCIES else "nvlink"
+
+
+def _steps(parts: Sequence[Range], steps: float, settled: Number) -> Range:
+    base, hop, settle = parts
+    return base + (hop + settle.scaled(settled)).scaled(steps)
 
 
 def busbw_range(
     operation: Operation,
-    wire: Wire | None,
+    wire: Wire | Wires | None,
     gpus: int,
     nodes: int,
-    fabric: Fabric | None,
+    fabric: Fabric | Fabrics | None,
     size_bytes: int,
     *,
     switch: bool | None = None,

@@ -16,7 +16,7 @@ from evaluator.link_verdicts import SEVERITY
 from evaluator.links import Demand, demands_of
 from evaluator.machine import Machine
 from evaluator.plans import Plan
-from evaluator.topology import judge_link
+from evaluator.topology import demand_word, judge_link
 from evaluator.workbook import Workbook
 
 
@@ -29,25 +29,27 @@ class Words:
 
     number: Column
     samples: tuple[Machine, ...]
-    _rows: dict[tuple[Demand, ...], Column] = field(default_factory=dict)
+    _rows: dict[Demand, Column] = field(default_factory=dict)
 
     @classmethod
     def of(cls, kinds: Sequence[Machine], facts: Callable[[Machine], Hashable]) -> Words:
         number, firsts = numbered(facts(machine) for machine in kinds)
         return cls(number, tuple(kinds[first] for first in firsts))
 
-    def row(self, plan: Plan, demands: tuple[Demand, ...]) -> Column:
-        if demands not in self._rows:
-            words = [SEVERITY[judge_link(plan, one, "").word] for one in self.samples]
-            self._rows[demands] = np.array(words, dtype=np.int8)
-        found: Column = self._rows[demands][self.number]
+    def row(self, plan: Plan, demand: Demand) -> Column:
+        """`plan` is any plan that makes this demand."""
+        if demand not in self._rows:
+            words = [SEVERITY[demand_word(plan, demand, one)] for one in self.samples]
+            self._rows[demand] = np.array(words, dtype=np.int8)
+        found: Column = self._rows[demand][self.number]
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class LinkTable:
-    """`inside` judges plans that stay in one machine, `between` those that join several. `seen` are
-    the kinds of which pairs were seen: they are judged plan by plan.
+    """`inside` judges groups that stay in one machine, `between` those that span several.
+
+    `seen` are the kinds of which pairs were seen: they are judged plan by plan.
     """
 
     kinds: tuple[Machine, ...]
@@ -65,9 +67,9 @@ class LinkTable:
         """Places of the words in `LinkWord`, by plan and kind of machine."""
         found = np.zeros((len(plans), len(self.kinds)), dtype=np.int8)
         for place, plan in enumerate(plans):
-            if demands := demands_of(plan):
-                joins = any(one.machines > 1 for one in demands)
-                found[place] = (self.between if joins else self.inside).row(plan, demands)
+            for demand in demands_of(plan):
+                words = self.between if demand.machines > 1 else self.inside
+                np.maximum(found[place], words.row(plan, demand), out=found[place])
         for kind in self.seen:
             found[:, kind] = [_word(book, plan, self.kinds[kind]) for plan in plans]
         return found
@@ -89,5 +91,6 @@ def _inside(machine: Machine) -> Hashable:
 
 
 def _between(machine: Machine) -> Hashable:
+    """What decides a word between machines: what is known of the network."""
     network = (machine.inter_node.identity, machine.inter_node_bytes_per_s.identity)
-    return (_inside(machine), network)
+    return (*network, machine.topology.known)

@@ -30,7 +30,7 @@ from evaluator.states import trainable_params
 from evaluator.timing import ServingTimes, times_of
 from evaluator.weights import stored_bytes
 
-__all__ = ["Outlook", "Price", "outlook_of", "words_of"]
+__all__ = ["Outlook", "Price", "Times", "outlook_at", "outlook_of", "words_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,16 @@ def outlook_of(
     workload: Workload, plan: Plan, machine: Machine, price: Price | None = None
 ) -> Outlook | None:
     """None where the plan cannot be timed: an unknown card, model or memory, or no fit."""
-    times = times_of(workload, plan, machine)
+    return outlook_at(workload, plan, machine, times_of(workload, plan, machine), price)
+
+
+Times = Estimate | ServingTimes
+
+
+def outlook_at(
+    workload: Workload, plan: Plan, machine: Machine, times: Times | None, price: Price | None
+) -> Outlook | None:
+    """The same from the times of the plan."""
     if times is None:
         return None
     if isinstance(times, ServingTimes):

@@ -6,7 +6,7 @@ a thousand. Array results equal the scalar ones bit for bit, as long as sums kee
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -72,6 +72,21 @@ def smaller(one: Number, other: Number) -> Number:
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return np.minimum(one, other)
     return one if one <= other else other
+
+
+def occurs(value: Number) -> bool:
+    """Whether a value, or any of an array of them, is above zero."""
+    return bool(value.any()) if isinstance(value, np.ndarray) else value > 0
+
+
+def spread(ranges: Sequence[Range], which: Any) -> Range:
+    """One range of columns from few ranges: for each element that of its number."""
+    ends = (
+        [one.low for one in ranges],
+        [one.typical for one in ranges],
+        [one.high for one in ranges],
+    )
+    return Range(*(np.array(end, dtype=float)[which] for end in ends))
 
 
 def choose(condition: Number, yes: Number, no: Number) -> Number:

@@ -27,7 +27,6 @@ from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
 from evaluator.judging import MEMORY_UNKNOWN, NOT_KNOWN, WHY, Judged, judge_hardware
 from evaluator.offers import Offering
-from evaluator.rules import rule_of
 
 __all__ = ["Candidate", "Offering", "Shortlist", "judge_fleet", "shortlist"]
 
@@ -66,7 +65,7 @@ class Shortlist:
 
 def judge_fleet(workload: Workload, fleet: Fleet) -> Judged:
     """All plans on all machines; prices and demands are joined to it by `shortlist`."""
-    return judge_hardware(workload, fleet.hardware, fleet.links)
+    return judge_hardware(workload, fleet.hardware, fleet.links, fleet.rentals)
 
 
 def shortlist(
@@ -129,7 +128,7 @@ class Race:
     @classmethod
     def of(cls, workload: Workload, fleet: Fleet, judged: Judged, inside: Column) -> Race:
         terms, needs = terms_of(workload), workload.needs
-        choices = Choices.of(judged, fleet.hardware, rule_of(workload), needs.min_grade)
+        choices = Choices.of(judged, fleet.hardware, workload)
         every = field_of(fleet, fleet.groups(inside), fleet.rates(terms), choices)
         race = cls(fleet, choices, terms, every)
         race._leave_out(needs)
@@ -176,8 +175,7 @@ class Race:
         if count < 1:
             return []
         near_top = down_to(self.groups.tier, rows, count)
-        case = np.unique(self.groups.case[near_top])
-        self.choices.settle(case)
+        self.choices.settle(self.groups.case[near_top])
         held = self.groups.keep(near_top)
         plan, speed = self.choices.plan[held.case], self.choices.speed.at(held.case)
         keys = order(held, plan, speed, self.choices)
@@ -208,7 +206,7 @@ class Race:
         held_ranked = held.unranked * 8 + held.status * 2 + held.tight
         near_top = down_to(held_ranked, rows, 1)
         top = held.keep(near_top)
-        speed = self.choices.speed_of(top.case, top.plan)
+        speed = self.choices.speed_of_singles(top.case)
         keys = order(top, top.plan, speed, self.choices)
         return near_top[first_of(keys, np.arange(len(top)), 1)]
 

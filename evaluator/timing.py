@@ -20,8 +20,9 @@ from evaluator.memory import budget
 from evaluator.parameters import total_params
 from evaluator.plans import Plan
 from evaluator.queueing import OpenLoop
-from evaluator.ranges import Range, exact, total
+from evaluator.ranges import Number, Range, choose, choose_range, exact, larger, total
 from evaluator.rentals import Rental, rental_of
+from evaluator.shapes import ModelShape
 from evaluator.token_time import Interactive, Offline, room_range
 from evaluator.training_time import StepModel
 
@@ -35,16 +36,20 @@ def step_estimate(
 ) -> Estimate | None:
     """Seconds of one optimizer step. None for a serving job or a model of unknown size."""
     job = workload.training
-    shape = workload.model
-    if job is None or total_params(shape) is None or not (shape.layers and shape.hidden):
+    if job is None or not is_sized(workload.model):
         return None
     if layout.gpus > 1 and not rental.linked:
         return None
-
     models = (
-        StepModel(shape, job, layout, rental.device, links, arithmetic) for links in rental.worlds
+        StepModel(workload.model, job, layout, rental.device, links, arithmetic)
+        for links in rental.worlds
     )
     return _span([estimate(model, STEP_UNIT) for model in models])
+
+
+def is_sized(shape: ModelShape) -> bool:
+    """Whether enough is known of a model to time a step of it."""
+    return bool(total_params(shape) is not None and shape.layers and shape.hidden)
 
 
 def _span(found: list[Estimate]) -> Estimate:
@@ -122,16 +127,19 @@ def _times(one: Estimate, copies: int) -> Estimate:
 
 
 def engine_on(
-    workload: Workload, layout: Layout, rental: Rental, links: Links
+    workload: Workload, layout: Layout, rental: Rental, links: Links, *, linked: bool | None = None
 ) -> EngineModel | None:
-    """One engine of a plan on given links. None where it cannot be timed or does not fit."""
+    """One engine of a plan on given links. None where it cannot be timed or does not fit.
+
+    `linked` tells whether the rates of all possible links are known, where that was asked before.
+    """
     job, form = workload.serving, weight_format(workload.weights_format)
     usable, known = rental.device.usable_bytes, workload.model.dimensioned
     if job is None or form is None or usable is None or not known:
         return None
-    if layout.engine_gpus > 1 and not rental.linked:
+    if layout.engine_gpus > 1 and not (rental.linked if linked is None else linked):
         return None
-    plan = _engine_plan(layout)
+    plan = engine_plan(layout)
     room = cache_room(workload, plan, usable)
     if room is None or room.typical <= 0:
         return None
@@ -152,7 +160,7 @@ def engine_on(
     )
 
 
-def _engine_plan(layout: Layout) -> Plan:
+def engine_plan(layout: Layout) -> Plan:
     """One copy of an engine as the memory formulas take it."""
     ranks = layout.tensor * layout.data
     within = layout.within or max(1, ranks // layout.experts)
@@ -175,22 +183,31 @@ FRACTION_OF_FREE = frozenset({"tensorrt-llm"})
 
 
 @lru_cache(maxsize=4096)
-def cache_room(workload: Workload, plan: Plan, usable: int) -> Range | None:
-    """Bytes per GPU left for the cache, from the memory budget. Never below one byte at an end."""
+def _beside_cache(workload: Workload, plan: Plan) -> tuple[Range, float] | None:
+    """Bytes per GPU of all that is no cache, and the share of a GPU that may be used."""
     memory = budget(workload, plan)
     if memory.binding is None:
         return None
-    others = total(part.bytes for part in memory.binding.components if part.name not in CACHE)
+    parts = (part.bytes for part in memory.binding.components if part.name not in CACHE)
+    return total(parts), memory.utilization
+
+
+def cache_room(workload: Workload, plan: Plan, usable: Number) -> Range | None:
+    """Bytes per GPU left for the cache, from the memory budget. Never below one byte at an end."""
+    held = _beside_cache(workload, plan)
+    if held is None:
+        return None
+    others, utilization = held
     left = Range(usable - others.high, usable - others.typical, usable - others.low)
     if workload.serving and workload.serving.engine in FRACTION_OF_FREE:
         share = figure("serving.memory_fraction")
         parts = (left.low * share.low, left.typical * share.typical, left.high * share.high)
     else:
-        kept = usable * (1 - memory.utilization)
+        kept = usable * (1 - utilization)
         parts = (left.low - kept, left.typical - kept, left.high - kept)
-    if parts[1] <= 0:
-        return exact(0)
-    return Range(max(1.0, parts[0]), parts[1], parts[2])
+    room = parts[1] > 0
+    ends = (larger(1.0, parts[0]), parts[1], parts[2])
+    return choose_range(room, Range(*(choose(room, end, 1.0) for end in ends)), exact(0))
 
 
 def open_loop(times: ServingTimes, workload: Workload, end: str = "typical") -> OpenLoop | None:

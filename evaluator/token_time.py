@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from evaluator.calibration import constants, figure
 from evaluator.collectives import Operation
-from evaluator.devices import Device
+from evaluator.devices import Device, on_each, peak_of
 from evaluator.engine_load import MOST_SEQUENCES, EngineModel
 from evaluator.estimates import Result, Setting
 from evaluator.jobs import ServingJob
 from evaluator.layouts import group_of
-from evaluator.link_costs import NVLINKS, Group, seconds
+from evaluator.link_costs import Group, is_nvlink, seconds
 from evaluator.placement import pace
-from evaluator.ranges import Range
+from evaluator.ranges import Number, Range, choose, larger, occurs, smaller
 from evaluator.units import KIB
 
 ACTIVATION_BYTES = 2
@@ -32,15 +32,15 @@ def prefill_seconds(
     are read several at once, and share the latency of their exchange.
     """
     tokens, work = model.job.input_tokens, model.load.prefill
-    name, peak = model.device.rate(model.weights_format)
-    speed = setting.take("prefill efficiency", _share(model.device, "prefill", name))
+    peak = peak_of(model.device, model.weights_format)
+    speed = setting.take("prefill efficiency", _arithmetic_share(model, "prefill"))
     split = model.layout.tensor * speed
     computed = work.matrices * tokens / (peak * split)
     scored = work.attention * tokens / (model.device.half_flops * split)
     together = max(tokens, PACKED_TOKENS) if packed else tokens
     exchange = sum(exchanges(model, setting, together).values()) * tokens / together
     hidden = 0.0
-    if exchange:
+    if occurs(exchange):
         hidden = setting.take("overlap of prefill traffic", figure("serving.prefill_overlap"))
     return {"prefill": computed + scored, "prefill exchange": exchange * (1 - hidden)}
 
@@ -65,18 +65,20 @@ def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict
     both are alike; attention, which reads the cache, comes after them.
     """
     stages = model.layout.stages
-    running = max(1.0, sequences / stages)
+    running = larger(1.0, sequences / stages)
     reading = setting.take("memory efficiency", _memory_share(model))
     rate = model.device.memory_bytes_per_s * reading
     filled = _filled(stages, sequences)
     weights = model.weights_read(running) / rate * (1 + filled * (model.load.weight_pace - 1))
     arithmetic = _decode_arithmetic(model, setting, running) * (1 + filled * (model.load.pace - 1))
     sharp = setting.take("how far reading and arithmetic overlap", figure("serving.overlap"))
-    name = "reading weights" if weights >= arithmetic else "decode arithmetic"
+    product = (weights**sharp + arithmetic**sharp) ** (1 / sharp) * stages
+    read = weights >= arithmetic
     host = setting.take("host time", figure("serving.host"))
     each = setting.take("host time per sequence", figure("serving.host_per_sequence"))
     return {
-        name: (weights**sharp + arithmetic**sharp) ** (1 / sharp) * stages,
+        "reading weights": choose(read, product, 0.0),
+        "decode arithmetic": choose(read, 0.0, product),
         "reading the cache": running * model.load.cache_bytes / rate * stages,
         **exchanges(model, setting, running),
         "host": host * (1 + HOST_PER_STAGE * (stages - 1)) + each * sequences,
@@ -86,7 +88,9 @@ def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict
 def _filled(stages: int, sequences: float) -> float:
     """How far other requests fill the stages: a single one meets them all in turn and waits for
     none."""
-    return min(1.0, max(0.0, sequences - 1) / (stages - 1)) if stages > 1 else 0.0
+    if stages == 1:
+        return 0.0
+    return smaller(1.0, larger(0.0, sequences - 1) / (stages - 1))  # type: ignore[no-any-return]
 
 
 HOST_PER_STAGE = 0.25
@@ -96,12 +100,17 @@ HOST_PER_STAGE = 0.25
 def _memory_share(model: EngineModel) -> Range:
     if model.unpacked:
         return figure("serving.memory_small_formats")
-    return _share(model.device, "memory", "")
+    return on_each(model.device, lambda one: _share(one, "memory", ""))
 
 
-def _decode_arithmetic(model: EngineModel, setting: Setting, running: float) -> float:
-    name, peak = model.device.rate(model.weights_format)
-    speed = setting.take("decode efficiency", _share(model.device, "decode", name))
+def _arithmetic_share(model: EngineModel, family: str) -> Range:
+    form = model.weights_format
+    return on_each(model.device, lambda one: _share(one, family, one.rate(form)[0]))
+
+
+def _decode_arithmetic(model: EngineModel, setting: Setting, running: float) -> Number:
+    peak = peak_of(model.device, model.weights_format)
+    speed = setting.take("decode efficiency", _arithmetic_share(model, "decode"))
     split = model.layout.tensor * model.layout.stages
     return model.load.decode.matrices * running / (peak * speed * split)
 
@@ -114,7 +123,7 @@ def exchanges(model: EngineModel, setting: Setting, tokens: float) -> dict[str, 
         "expert exchange": _experts(model, setting, size),
         "hops": _hops(model, setting, size),
     }
-    return {name: spent for name, spent in found.items() if spent > 0}
+    return {name: spent for name, spent in found.items() if occurs(spent)}
 
 
 def all_reduce_calls(model: EngineModel) -> int:
@@ -172,12 +181,10 @@ def _hops(model: EngineModel, setting: Setting, size: float) -> float:
 def _engine_all_reduce(group: Group, size: float) -> Range:
     """Engines use kernels of their own for small messages on NVLink."""
     usual = seconds(Operation.ALL_REDUCE, group, size)
-    if group.wire is None or group.wire.kind not in NVLINKS:
+    if group.wire is None:
         return usual
     kernel = figure("nvlink.kernel")
-    if size <= KERNEL_BYTES:
-        return kernel
-    share = min(1.0, KERNEL_BYTES / size)
+    share = smaller(1.0, KERNEL_BYTES / size) * is_nvlink(group.wire)
     ends = (
         getattr(kernel, end) * share + getattr(usual, end) * (1 - share)
         for end in ("low", "typical", "high")
@@ -190,7 +197,7 @@ def room_for(model: EngineModel, setting: Setting) -> float:
     room = setting.take("memory left for the cache", model.cache_room)
     most = model.job.max_num_seqs or MOST_SEQUENCES
     one = model.load.admitted_bytes
-    return max(0.0, min(most, room / one if one else most))
+    return larger(0.0, smaller(most, room / one if one else most))  # type: ignore[no-any-return]
 
 
 def room_range(model: EngineModel) -> Range:
@@ -211,7 +218,7 @@ class Offline:
     def __call__(self, setting: Setting) -> Result:
         model, job = self.model, self.model.job
         output = max(1, job.output_tokens)
-        running = max(1.0, room_for(model, setting))
+        running = larger(1.0, room_for(model, setting))
         prefill = prefill_seconds(model, setting, packed=True)
         spent = {name: value * _prefill_share(model) for name, value in prefill.items()}
         decode = decode_terms(model, setting, running)
@@ -240,17 +247,17 @@ class Interactive:
     def __call__(self, setting: Setting) -> dict[str, Result]:
         model, job = self.model, self.model.job
         output = max(1, job.output_tokens)
-        slots = max(1.0, room_for(model, setting))
-        running = min(self.users, slots)
+        slots = larger(1.0, room_for(model, setting))
+        running = smaller(self.users, slots)
         prefill = sum(prefill_seconds(model, setting).values())
         overhead = _handling(job, setting)
         decode = decode_terms(model, setting, running)
         step = sum(decode.values())
-        tpot = step + prefill * _prefill_share(model) * max(0.0, running - 1) / output
+        tpot = step + prefill * _prefill_share(model) * larger(0.0, running - 1) / output
         alone = prefill + overhead + step
         rate = running * output / (alone + (output - 1) * tpot)
         ahead = _prompts_ahead(setting, prefill * rate / output)
-        waiting = max(0.0, self.users - slots) * output / rate
+        waiting = larger(0.0, self.users - slots) * output / rate
         first = alone + ahead * prefill
         others = (tpot - step) + alone / output
         each = {**decode, "prefill": others}
@@ -272,10 +279,10 @@ def _handling(job: ServingJob, setting: Setting) -> float:
     return setting.take("request handling", figure("serving.request"))
 
 
-def _prompts_ahead(setting: Setting, busy: float) -> float:
+def _prompts_ahead(setting: Setting, busy: float) -> Number:
     """Prompts that a new one finds in front of it: the queue of one server with steady service."""
     factor = setting.take("prompts that arrive together", figure("serving.together"))
-    share = min(busy, MOST_BUSY)
+    share = smaller(busy, MOST_BUSY)
     return factor * share / (2 * (1 - share))
 
 

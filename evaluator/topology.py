@@ -15,9 +15,11 @@ from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.group_rates import reached
 from evaluator.held import benchmark_of, clearing_rate, exchanges_of, programs_of
+from evaluator.link_faults import with_shared_memory
 from evaluator.link_verdicts import SEVERITY, GroupVerdict, LinkVerdict, LinkWord
 from evaluator.links import (
     CARRIED_BY,
+    MOVES,
     TOLERANT,
     Demand,
     Suits,
@@ -32,7 +34,7 @@ from evaluator.pairs import judge_on_pairs
 from evaluator.plans import Plan
 from evaluator.units import GB
 
-__all__ = ["LinkVerdict", "LinkWord", "judge_link", "machine_findings"]
+__all__ = ["LinkVerdict", "LinkWord", "demand_word", "judge_link", "machine_findings"]
 
 ASK_INSIDE = "nvidia-smi topo -m; nvidia-smi topo -p2p r"
 ASK_BETWEEN = "all_reduce_perf -b 1G -e 8G -f 2 on two machines"
@@ -108,6 +110,13 @@ def _messages(demand: Demand, exchanges: Sequence[Traffic]) -> tuple[int, ...]:
     return tuple(one.message_bytes for one in exchanges_of(demand, exchanges))
 
 
+def demand_word(
+    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic] = ()
+) -> LinkWord:
+    """The word alone, for one group of a plan; the worst of all its groups is the plan's."""
+    return _judged(plan, demand, machine, exchanges).word
+
+
 def _judge_demand(
     plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
 ) -> LinkVerdict:
@@ -125,7 +134,9 @@ def _judged(
         )
     on_pairs = judge_on_pairs(plan, demand, machine, exchanges)
     if on_pairs is None or _claim_outlives(on_pairs, machine):
-        return _judge_class(plan, demand, machine, exchanges)
+        by_class = _judge_class(plan, demand, machine, exchanges)
+        needed = machine.link.value is LinkClass.P2P_DISABLED
+        return with_shared_memory(plan, machine.topology.value, by_class, needed=needed)
     return on_pairs
 
 
@@ -317,7 +328,7 @@ def _judge_fabric(plan: Plan, demand: Demand, machine: Machine) -> LinkVerdict:
         )
     answer = fabric_suits(fact.value, demand.use)
     if answer is Suits.POOR:
-        reason = f"{demand.use} over {demand.machines} machines moves every parameter each step"
+        reason = f"{demand.use} over {demand.machines} machines {MOVES[demand.use]}"
         return _fabric(LinkWord.INSUFFICIENT, fact, _poor_fabric(plan, fact.value, reason))
     if answer is Suits.ENOUGH and fact.at_least(Grade.BENCHMARKED):
         reason = f"{fact.value} between the machines is benchmarked and carries {plan.label}."

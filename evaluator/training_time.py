@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from evaluator.adapters import adapter_params
 from evaluator.calibration import constants, figure
 from evaluator.collectives import Operation
-from evaluator.devices import Device
+from evaluator.devices import Device, on_each, peak_of
 from evaluator.estimates import Result, Setting
 from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, pace_of, work_of
 from evaluator.jobs import Recompute, Schedule, TrainingJob
 from evaluator.layouts import Layout, Links, group_of
 from evaluator.link_costs import Group, seconds
 from evaluator.parameters import expert_params, routed_layers, total_params
-from evaluator.ranges import Range, exact
+from evaluator.ranges import Range, exact, larger, occurs
 from evaluator.shapes import ModelShape
 
 ACTIVATION_BYTES = 2
@@ -78,7 +79,7 @@ def step_terms(model: StepModel, setting: Setting) -> dict[str, float]:
     terms["pipeline bubble"] = bubble(model, setting) * inside
     terms["gradients and parameters"] = _data(model, setting, model.rounds * sum(computed.values()))
     terms["optimizer"] = _optimizer(model)
-    return {name: value for name, value in terms.items() if value > 0}
+    return {name: value for name, value in terms.items() if occurs(value)}
 
 
 def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
@@ -89,11 +90,11 @@ def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
     split = model.layout.tensor * model.layout.stages
     share = model.round_tokens * model.passes / split
     pace = pace_of(model.shape, work, model.layout.stages)
-    name, peak = model.device.rate(model.arithmetic)
-    dense = setting.take("matrix efficiency", efficiency(model.device, name, model.sharded))
+    peak = peak_of(model.device, model.arithmetic)
+    dense = setting.take("matrix efficiency", on_each(model.device, partial(_dense, model)))
     if model.shape.experts:
-        dense *= setting.take("expert matrices", figure("training.experts"))
-    kept = setting.take("attention efficiency", _attention(model.device))
+        dense = dense * setting.take("expert matrices", figure("training.experts"))
+    kept = setting.take("attention efficiency", on_each(model.device, _attention))
     touched = setting.take("passes over activations", figure("training.elementwise"))
     moved = model.shape.layers * model.shape.hidden * touched * share
     return {
@@ -101,6 +102,10 @@ def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
         "attention": work.attention * share / (model.device.half_flops * kept),
         "passes over activations": moved / model.device.memory_bytes_per_s,
     }
+
+
+def _dense(model: StepModel, device: Device) -> Range:
+    return efficiency(device, device.rate(model.arithmetic)[0], model.sharded)
 
 
 def efficiency(device: Device, arithmetic: str, sharded: bool) -> Range:
@@ -209,7 +214,8 @@ def _data(model: StepModel, setting: Setting, computed: float) -> float:
     spent = sum(move(model, setting, held) for held in held_parts(model))
     known = "overlap of sharded traffic" if model.sharded else "overlap of gradients"
     constant = "training.shard_overlap" if model.sharded else "training.gradient_overlap"
-    return max(NEVER_HIDDEN * spent, spent - setting.take(known, figure(constant)) * computed)
+    left = spent - setting.take(known, figure(constant)) * computed
+    return larger(NEVER_HIDDEN * spent, left)  # type: ignore[no-any-return]
 
 
 NEVER_HIDDEN = 0.05

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evaluator.jobs import ServingJob, Workload
 from evaluator.launch.sheet import Command, EngineLaunch
-from evaluator.launch.shell import HEAD, Raw, Value, command, pinned
+from evaluator.launch.shell import HEAD, ROUTER, Raw, Value, command, pinned
 from evaluator.plans import Plan
 
 VLLM_VERSION, VLLM_SOURCE = "0.12 or newer", "docs.vllm.ai: serve, data and expert parallel"
@@ -44,8 +44,27 @@ class Serving:
 
     @property
     def apart(self) -> bool:
-        """Whether replicas are separate servers: with experts a joint one would keep in step."""
-        return self.plan.replicas > 1 and self.workload.model.experts is not None
+        """Whether replicas are separate servers: with experts a joint one would keep in step, and
+        with stages not every engine has one."""
+        joint = self.workload.model.experts is None and self.plan.pp == 1
+        return self.plan.replicas > 1 and not joint
+
+    def asked_at(self, port: int) -> dict[str, Value]:
+        """Where a benchmark sends its requests: to the router of several servers, else to the one
+        server."""
+        several = self.plan.replicas > 1 and (self.apart or self.plan.nodes > 1)
+        return {"--base-url": ROUTER} if several else {"--port": port}
+
+    @property
+    def one(self) -> Plan:
+        """The plan of one replica that lies on several machines."""
+        nodes = self.plan.nodes // self.plan.replicas
+        return replace(self.plan, replicas=1, nodes=nodes)
+
+    def at(self, node: int) -> str:
+        """Where a command of an engine on several machines runs."""
+        each = " of each replica" if self.plan.replicas > 1 else ""
+        return f"on machine {node}{each}"
 
     @property
     def replicas_here(self) -> int:
@@ -83,9 +102,9 @@ def _vllm_commands(serving: Serving) -> tuple[Command, ...]:
 
 def _vllm_joined(serving: Serving) -> tuple[Command, ...]:
     """One engine over several machines: its data-parallel ranks, or its stages."""
-    plan = serving.plan
+    plan = serving.one
     return tuple(
-        Command(f"on machine {node}", _vllm(serving, _vllm_node(plan, node)))
+        Command(serving.at(node), _vllm(serving, _vllm_node(plan, node)))
         for node in range(plan.nodes)
     )
 
@@ -139,7 +158,7 @@ def _vllm_benchmark(serving: Serving) -> str:
         "serve",
         options={
             "--model": serving.model,
-            "--port": VLLM_PORT,
+            **serving.asked_at(VLLM_PORT),
             "--dataset-name": "random",
             "--random-input-len": job.input_tokens,
             "--random-output-len": job.output_tokens,
@@ -168,8 +187,8 @@ def _sglang_commands(serving: Serving) -> tuple[Command, ...]:
     plan = serving.plan
     if plan.joins_machines:
         return tuple(
-            Command(f"on machine {node}", _sglang(serving, _sglang_node(plan, node)))
-            for node in range(plan.nodes)
+            Command(serving.at(node), _sglang(serving, _sglang_node(serving.one, node)))
+            for node in range(serving.one.nodes)
         )
     if serving.apart:
         return tuple(
@@ -223,7 +242,7 @@ def _sglang_benchmark(serving: Serving) -> str:
         options={
             "--backend": "sglang",
             "--model": serving.model,
-            "--port": SGLANG_PORT,
+            **serving.asked_at(SGLANG_PORT),
             "--dataset-name": "random",
             "--random-input-len": job.input_tokens,
             "--random-output-len": job.output_tokens,
@@ -245,8 +264,9 @@ def _everywhere(plan: Plan) -> str:
 
 
 def _on_gpus(serving: Serving, text: str) -> str:
-    """Separate replicas are pinned one by one."""
-    return text if serving.apart else pinned(serving.order, text)
+    """Separate replicas on one machine are pinned one by one."""
+    by_one = serving.apart and not serving.plan.joins_machines
+    return text if by_one else pinned(serving.order, text)
 
 
 def _pinned(serving: Serving, index: int, text: str) -> str:

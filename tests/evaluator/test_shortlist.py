@@ -21,9 +21,10 @@ from evaluator.machine import Availability, LinkClass, Machine
 from evaluator.offers import Offering
 from evaluator.plans import Plan
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
-from evaluator.shortlist import Candidate, Shortlist, shortlist
+from evaluator.shortlist import Candidate, Shortlist, judge_fleet, shortlist
+from evaluator.spending import InTime
 from evaluator.verdict import ORDER, Status
-from tests.evaluator.machines import SERVE_8B, TRAIN_70B, machine, measured, preset, serve
+from tests.evaluator.machines import SERVE_8B, TRAIN_70B, machine, measured, preset, serve, train
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 MACHINES = {
@@ -253,12 +254,22 @@ def test_ranked_rows_are_comparable_serve_and_never_grow_cheaper(
 ) -> None:
     rows = ask(offerings, preset(slug), limit=100).rows[1:]
     assert all(row.status.serves and row.rate.ranked for row in rows)
-    order = [(ORDER[row.status], row.plan.fit.word == "tight", _money(row)) for row in rows]
+    order = [
+        (ORDER[row.status], row.plan.fit.word == "tight", _late(row), _money(row)) for row in rows
+    ]
     assert order == sorted(order)
 
 
+def _late(row: Candidate) -> bool:
+    """Whether a deadline is missed at the slow end. Without one, and untimed, nobody says so."""
+    deadline = row.outlook.deadline if row.outlook else None
+    return deadline is not None and deadline.word is not InTime.YES
+
+
 def _money(row: Candidate) -> Decimal:
-    """Of a million tokens, or where the job is without an end of an hour."""
+    """Of a job with an end, of a million tokens, else of an hour."""
+    if row.outlook and row.outlook.cost:
+        return row.outlook.cost.high.quantize(Decimal("0.000001"))
     served = row.outlook is not None and row.outlook.ttft is not None
     million = row.outlook.per_million if row.outlook and served else None
     return million.high if million else row.cost_per_hour or Decimal(0)
@@ -281,3 +292,15 @@ def test_a_machine_without_any_fact_is_listed_as_not_judged() -> None:
         preset(SERVE_8B), Fleet.of([offer("empty")], {"empty": Machine(vcpus=declared(4))})
     )
     assert found.rows[0].status is Status.UNKNOWN
+
+
+def test_kept_verdicts_serve_workloads_that_differ_in_costs_and_budget() -> None:
+    plain = train("llama-3.1-8b", tokens_to_train=10**9, lora={"rank": 8})
+    costly = replace(plain, costs=replace(plain.costs, setup_hours=300.0), budget_amount=Decimal(5))
+    fleet = Fleet.of([offer("h100x8", "16"), offer(amount="2.00")], MACHINES)
+    judged = judge_fleet(plain, fleet)
+    for workload in (plain, costly, plain):
+        kept = shortlist(workload, fleet, judged=judged)
+        assert kept == shortlist(workload, fleet)
+        assert kept.rows[1].outlook
+    assert shortlist(plain, fleet, judged=judged) != shortlist(costly, fleet, judged=judged)

@@ -1,0 +1,273 @@
+"""One plan timed on many rentals in one call: the formulas of `timing`, on columns.
+
+An element is one possible world of one rental; a rental whose worlds differ gets the span of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluator.devices import Device, Devices
+from evaluator.engine_load import EngineModel
+from evaluator.estimates import Estimate, EstimateColumns, estimate_columns, hull
+from evaluator.jobs import Workload
+from evaluator.layouts import Layout, Links, layout_of
+from evaluator.link_costs import Fabric, Fabrics, Wire, Wires
+from evaluator.plans import Plan
+from evaluator.ranges import Range, exact
+from evaluator.rentals import Rental
+from evaluator.timing import (
+    FIGURES,
+    RATE_UNIT,
+    STEP_UNIT,
+    UNKNOWN_LINK,
+    ServingTimes,
+    cache_room,
+    engine_on,
+    engine_plan,
+    inverse,
+    is_sized,
+)
+from evaluator.token_time import Interactive, room_range
+from evaluator.training_time import StepModel
+
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RentalTable:
+    """Distinct rentals as columns, made once for all plans and workloads.
+
+    By rental: the number of its device, its usable bytes (NaN unknown), whether it can be timed at
+    all, whether all its links are known, and where its worlds begin and how many they are. By
+    world: the numbers of its wire and its network, -1 for none.
+    """
+
+    devices: tuple[Device, ...]
+    wires: tuple[Wire, ...]
+    fabrics: tuple[Fabric, ...]
+    device: Column
+    usable: Column
+    linked: Column
+    start: Column
+    worlds: Column
+    wire: Column
+    fabric: Column
+
+    @classmethod
+    def of(cls, rentals: Sequence[Rental]) -> RentalTable:
+        links = [links for one in rentals for links in one.worlds]
+        devices, device = _numbered([one.device for one in rentals])
+        wires, wire = _numbered([one.wire for one in links])
+        fabrics, fabric = _numbered([one.fabric for one in links])
+        worlds = np.array([len(one.worlds) for one in rentals], dtype=np.int64)
+        return cls(
+            devices=devices,
+            wires=wires,
+            fabrics=fabrics,
+            device=device,
+            usable=np.array([one.device.usable_bytes or np.nan for one in rentals], dtype=float),
+            linked=np.array([one.linked for one in rentals], dtype=bool),
+            start=np.cumsum(worlds) - worlds,
+            worlds=worlds,
+            wire=wire,
+            fabric=fabric,
+        )
+
+    def world_rows(self, rentals: Column, layout: Layout) -> tuple[Column, Column]:
+        """Worlds of some rentals, and where those of each begin among them. A plan whose GPUs
+        exchange nothing knows one world.
+        """
+        alone = layout.gpus == layout.replicas
+        counts = np.ones_like(rentals) if alone else self.worlds[rentals]
+        first = np.cumsum(counts) - counts
+        inside = np.arange(counts.sum()) - np.repeat(first, counts)
+        return np.repeat(self.start[rentals], counts) + inside, first
+
+
+def _numbered(items: Sequence[Any]) -> tuple[tuple[Any, ...], Column]:
+    """Distinct items and the number of each, -1 for None."""
+    numbers: dict[Any, int] = {}
+    which = [-1 if one is None else numbers.setdefault(one, len(numbers)) for one in items]
+    return tuple(numbers), np.array(which, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Worlds:
+    """Elements of all rentals that can be timed, those of one rental together.
+
+    `asked` are the places of the timed rentals among those asked for, `first` the element at which
+    each begins.
+    """
+
+    asked: Column
+    first: Column
+    count: int
+    device: Devices
+    links: Links
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Ends of one figure by rental that was asked for, NaN where it cannot be timed."""
+
+    low: Column
+    typical: Column
+    high: Column
+
+
+class TimesColumns:
+    """Times of one plan on the rentals asked for. `rate` is in tokens/s of the whole plan."""
+
+    def __init__(
+        self, asked: int, worlds: Worlds | None, found: Mapping[str, EstimateColumns]
+    ) -> None:
+        self._asked, self._worlds, self._found = asked, worlds, found
+
+    def figure(self, name: str) -> Figures:
+        """The span over the worlds of each rental."""
+        columns = Figures(*(np.full(self._asked, np.nan) for _ in range(3)))
+        if self._worlds is None:
+            return columns
+        value, first, at = self._found[name].value, self._worlds.first, self._worlds.asked
+        columns.low[at] = np.minimum.reduceat(value.low, first)
+        columns.high[at] = np.maximum.reduceat(value.high, first)
+        least = np.minimum.reduceat(value.typical, first)
+        most = np.maximum.reduceat(value.typical, first)
+        columns.typical[at] = np.where(least == most, least, np.sqrt(least * most))
+        return columns
+
+    def rows(self, asked: int) -> range:
+        """The elements of a rental; none where it is not timed."""
+        if self._worlds is None:
+            return range(0)
+        ends = np.append(self._worlds.first[1:], self._worlds.count)
+        at = np.flatnonzero(self._worlds.asked == asked)
+        return range(int(self._worlds.first[at[0]]), int(ends[at[0]])) if len(at) else range(0)
+
+    def estimate(self, name: str, asked: int, unit: str) -> Estimate | None:
+        """With terms and words, of one rental."""
+        found = [self._found[name].one(row, unit) for row in self.rows(asked)]
+        if not found:
+            return None
+        ends = {(one.value.low, one.value.high) for one in found}
+        return found[0] if len(ends) == 1 else hull(found, UNKNOWN_LINK)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTimes:
+    """`scale` turns a figure of one engine, or of a step, into the rate of the whole plan."""
+
+    columns: TimesColumns
+    layout: Layout
+    training: bool
+    scale: float
+    slots: Range | None = None
+
+    @property
+    def slow_rate(self) -> Column:
+        """Tokens/s of the whole plan at the slow end, by rental."""
+        if self.training:
+            return self.scale / self.columns.figure("step").high
+        return self.columns.figure("rate").low * self.scale
+
+    def one(self, asked: int) -> Estimate | ServingTimes | None:
+        """As `timing.times_of` gives it."""
+        return self._trained(asked) if self.training else self._served(asked)
+
+    def _trained(self, asked: int) -> Estimate | None:
+        step = self.columns.estimate("step", asked, STEP_UNIT)
+        if step is None:
+            return None
+        return replace(step, value=inverse(step.value, self.scale), unit=RATE_UNIT)
+
+    def _served(self, asked: int) -> ServingTimes | None:
+        found = {name: self.columns.estimate(name, asked, FIGURES[name]) for name in FIGURES}
+        rate, ttft, tpot = (found[name] for name in ("rate", "ttft", "tpot"))
+        if rate is None or ttft is None or tpot is None:
+            return None
+        whole = replace(rate, value=rate.value.scaled(self.scale))
+        return ServingTimes(ttft, tpot, whole, self._slots(asked))
+
+    def _slots(self, asked: int) -> Range:
+        """Sequences at once, over all copies; alike in every world of a rental."""
+        row, held = self.columns.rows(asked)[0], self.slots or exact(0.0)
+        return Range(*(float(end[row]) * self.scale for end in (held.low, held.typical, held.high)))
+
+
+def plan_times(workload: Workload, plan: Plan, table: RentalTable, rentals: Column) -> PlanTimes:
+    """One plan on rentals by their numbers; what cannot be timed stays without."""
+    layout = layout_of(plan)
+    linked = table.linked[rentals]
+    if workload.training:
+        able = linked | (layout.gpus == 1)
+        return _trained(workload, layout, table, rentals, np.flatnonzero(able))
+    able = linked | (layout.engine_gpus == 1)
+    return _served(workload, layout, table, rentals, np.flatnonzero(able))
+
+
+def _trained(
+    workload: Workload, layout: Layout, table: RentalTable, rentals: Column, able: Column
+) -> PlanTimes:
+    job = workload.training
+    if job is None or not is_sized(workload.model) or not len(able):
+        return PlanTimes(TimesColumns(len(rentals), None, {}), layout, True, 1.0)
+    worlds = _worlds(table, rentals, able, layout)
+    model = StepModel(workload.model, job, layout, worlds.device, worlds.links)
+    (step,) = estimate_columns(lambda setting: {"step": model(setting)}, ["step"], worlds.count)
+    columns = TimesColumns(len(rentals), worlds, {"step": step})
+    return PlanTimes(columns, layout, True, float(model.tokens))
+
+
+def _served(
+    workload: Workload, layout: Layout, table: RentalTable, rentals: Column, able: Column
+) -> PlanTimes:
+    """Only on cards whose memory is known and leaves room for the cache."""
+    copies = float(layout.replicas * layout.data)
+    usable = table.usable[rentals]
+    able = able[~np.isnan(usable[able])]
+    room = cache_room(workload, engine_plan(layout), usable[able])
+    able = able[:0] if room is None else able[np.broadcast_to(room.typical > 0, len(able))]
+    engine = _engine(workload, layout, table, rentals[able])
+    if engine is None:
+        return PlanTimes(TimesColumns(len(rentals), None, {}), layout, False, copies)
+    worlds = _worlds(table, rentals, able, layout)
+    each = np.repeat(usable[able], np.diff(np.append(worlds.first, worlds.count)))
+    model = replace(
+        engine,
+        device=worlds.device,
+        links=worlds.links,
+        cache_room=cache_room(workload, engine_plan(layout), each) or engine.cache_room,
+    )
+    names = list(FIGURES)
+    users = engine.job.concurrency / copies
+    found = estimate_columns(Interactive(model, users), names, worlds.count)
+    columns = TimesColumns(len(rentals), worlds, dict(zip(names, found, strict=True)))
+    return PlanTimes(columns, layout, False, copies, room_range(model))
+
+
+def _engine(
+    workload: Workload, layout: Layout, table: RentalTable, rentals: Column
+) -> EngineModel | None:
+    """The engine on the first of the rentals; None where it cannot be timed on any."""
+    if not len(rentals):
+        return None
+    device = table.devices[table.device[rentals[0]]]
+    return engine_on(workload, layout, Rental(device), Links(), linked=True)
+
+
+def _worlds(table: RentalTable, rentals: Column, able: Column, layout: Layout) -> Worlds:
+    held = rentals[able]
+    rows, first = table.world_rows(held, layout)
+    each = np.repeat(table.device[held], np.diff(np.append(first, len(rows))))
+    wire, fabric = table.wire[rows], table.fabric[rows]
+    links = Links(
+        Wires(table.wires, wire) if (wire >= 0).all() else None,
+        Fabrics(table.fabrics, fabric) if (fabric >= 0).all() else None,
+    )
+    return Worlds(able, first, len(rows), Devices.of(table.devices, each), links)
