@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluator.calibration import figure
 from evaluator.estimates import Setting
 from evaluator.jobs import Offload, Recompute, TrainingJob
-from evaluator.ranges import Number, larger
+from evaluator.ranges import larger
 
 ACTIVATION_BYTES = 2
 GATHERS = 2
@@ -30,13 +30,13 @@ def host_bytes(job: TrainingJob, held: float, trained: float, rounds: int, input
     return moved
 
 
-def host_seconds(moved: float, computed: Number, setting: Setting) -> Number:
+def host_seconds(moved: float, computed: float, setting: Setting) -> float:
     """What compute does not hide of the traffic with host memory."""
     if not moved:
         return 0.0
     spent = moved / setting.take("link to host memory", figure("training.host_link"))
     hidden = setting.take("overlap of host traffic", figure("training.host_overlap"))
-    return larger(NEVER_HIDDEN * spent, spent - hidden * computed)
+    return larger(NEVER_HIDDEN * spent, spent - hidden * computed)  # type: ignore[no-any-return]
 
 
 NEVER_HIDDEN = 0.1
@@ -52,12 +52,12 @@ def host_optimizer_seconds(job: TrainingJob, trained: float, setting: Setting) -
 
 
 def starved_seconds(
-    job: TrainingJob, tokens: int, machines: int, busy: Number, setting: Setting
-) -> Number:
+    job: TrainingJob, tokens: int, machines: int, busy: float, setting: Setting
+) -> float:
     """What the data of a step take from storage beyond the step itself. 0 where the size of the
     dataset or the number of its tokens is not stated: tokens of text never starve a GPU."""
     if not job.dataset_bytes or not job.tokens_to_train:
         return 0.0
     read = tokens * job.dataset_bytes / job.tokens_to_train / machines
     rate = setting.take("reading from storage", figure("rent.load"))
-    return larger(0.0, read / rate - busy)
+    return larger(0.0, read / rate - busy)  # type: ignore[no-any-return]
