@@ -48,6 +48,7 @@ from marketplace.catalog.base import Page  # noqa: E402
 from marketplace.catalog.registry import adapter_for  # noqa: E402
 from marketplace.models import Source  # noqa: E402
 from marketplace.samples.server import serve_samples  # noqa: E402
+from tests.bench_pages import bench_pages  # noqa: E402
 from tests.bench_sync import bench_sync  # noqa: E402
 
 OFFERINGS = 20_000
@@ -223,3 +224,4 @@ if __name__ == "__main__":
     bench_reading()
     bench_sync_and_pages()
     bench_sync()
+    bench_pages()
