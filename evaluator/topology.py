@@ -113,7 +113,7 @@ def _messages(demand: Demand, exchanges: tuple[Traffic, ...]) -> tuple[int, ...]
 
 
 def demand_word(
-    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic] = ()
+    plan: Plan, demand: Demand, machine: Machine, exchanges: tuple[Traffic, ...] = ()
 ) -> LinkWord:
     """The word alone, for one group of a plan; the worst of all its groups is the plan's."""
     return _judged(plan, demand, machine, exchanges).word
