@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from evaluator.affordable import BudgetVerdict, BudgetWord, break_even
-from evaluator.bills import WORK, Bill
+from evaluator.bills import RESTARTS, WORK, Bill
 from evaluator.candidates import Candidate, age_words
 from evaluator.facts import Grade
 from evaluator.host import HostItem, HostWord, failures
@@ -194,9 +194,9 @@ def _bill(outlook: Outlook, bill: Bill, currency: str) -> Iterator[str]:
         yield f"Before the first step {span(bill.total)} {currency}."
     parts = ", ".join(f"{line.name} {span(line.cost)}" for line in bill.lines if line.cost)
     yield f"Of that: {parts}."
-    kept = next((line.assumption for line in bill.lines if line.name == WORK), "")
-    if kept:
-        yield f"Assumed for the work: {kept}."
+    for line in bill.lines:
+        if line.name in (WORK, RESTARTS):
+            yield f"Assumed for {line.name}: {line.assumption}."
     if bill.open:
         yield f"Not counted, as nobody states a price: {' and '.join(bill.open)}."
 

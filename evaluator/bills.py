@@ -30,15 +30,25 @@ BILLED_HOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """All rentals of a plan for one hour, and the unit by which they are billed."""
+    """All rentals of a plan for one hour, and the unit by which they are billed.
+
+    `firm_per_hour` is what the same rentals cost on demand, where that is known too.
+    """
 
     per_hour: Decimal
     unit: TimeUnit = TimeUnit.HOUR
     purchase: Purchase = Purchase.ON_DEMAND
+    firm_per_hour: Decimal | None = None
+
+    @property
+    def share(self) -> float | None:
+        """Of the firm price."""
+        firm = self.firm_per_hour
+        return float(self.per_hour / firm) if firm else None
 
 
-WORK = "work"
-"""The line of the job itself. All others are what it takes besides."""
+WORK, RESTARTS = "work", "restarts on spot capacity"
+"""The lines of the job itself and of what spot capacity adds. All others come besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +170,7 @@ def _reclaims(
     if price.purchase is not Purchase.SPOT or spent.work is None:
         return None
     restart = (spent.setup + spent.fetched).scaled(SECONDS_PER_HOUR)
-    return reclaims_of(spent.work, costs.reclaim_hours, saved, restart, machines)
+    return reclaims_of(spent.work, costs.reclaim_hours, saved, restart, machines, price.share)
 
 
 def _stated(hours: float | None, constant: str) -> Range:
@@ -183,7 +193,7 @@ def _time_lines(
         yield Line(WORK, _money(spent.work, rate), _goodput_words(machines))
     if reclaims:
         cost = _money(reclaims.lost, rate) if reclaims.lost else None
-        yield Line("restarts on spot capacity", cost, reclaims.words)
+        yield Line(RESTARTS, cost, reclaims.words)
     yield _user_line("start and installation", spent.setup, rate, costs.setup_hours, "rent.setup")
     if step:
         yield Line("download and loading", _money(spent.fetched, rate), step.words, step.stated)

@@ -16,6 +16,7 @@ from evaluator.jobs import Workload
 from evaluator.machine import Availability, Machine
 from evaluator.offers import Offering
 from evaluator.outlook import Outlook, Price, outlook_of
+from evaluator.prices import Purchase
 from evaluator.topology import LinkWord
 from evaluator.verdict import MachineVerdict, PlanVerdict, Status, size_words, status_of
 
@@ -121,7 +122,8 @@ def price_of(candidate: Candidate) -> Price | None:
     """What all rentals cost. A price that is not ranked makes no cost."""
     rate, cost = candidate.rate, candidate.cost_per_hour
     if cost and rate.quote and rate.ranked:
-        return Price(cost, rate.quote.unit, rate.quote.purchase)
+        firm = _firm(candidate, rate.quote.currency)
+        return Price(cost, rate.quote.unit, rate.quote.purchase, firm)
     return None
 
 
@@ -129,6 +131,16 @@ def with_outlook(candidate: Candidate, workload: Workload, machine: Machine) -> 
     """The candidate with its speed, hours and cost."""
     price, plan = price_of(candidate), candidate.plan.plan
     return replace(candidate, outlook=outlook_of(workload, plan, machine, price))
+
+
+def _firm(candidate: Candidate, currency: str | None) -> Decimal | None:
+    """What a row on spot capacity would cost on demand, where its catalog says so too."""
+    quote, verdict = candidate.rate.quote, candidate.machine
+    if quote is None or currency is None or quote.purchase is not Purchase.SPOT:
+        return None
+    gpus = verdict.gpu_count * verdict.nodes if verdict.gpu_count else None
+    firm = choose_rate(candidate.offering.quotes, gpus, Terms(currency))
+    return cost_per_hour(firm, candidate.rentals) if firm.ranked else None
 
 
 def with_findings(candidate: Candidate, now: datetime | None = None) -> Candidate:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.activations import activations_bytes, logits_bytes
-from evaluator.adapters import adapters_in_layer, share_of_adapters
+from evaluator.adapters import adapters_by_kind, share_of_adapters
 from evaluator.engines import Share
 from evaluator.fields import InvalidWorkload
 from evaluator.formats import WeightFormat, weight_format
@@ -93,9 +93,10 @@ class BudgetColumns:
 def plan_columns(plans: Sequence[Plan]) -> Plan:
     """A plan whose degrees are arrays with one element for each of `plans`, of which many are often
     one and the same object."""
-    distinct = {id(plan): plan for plan in plans}
-    place = {key: index for index, key in enumerate(distinct)}
-    which = np.array([place[id(plan)] for plan in plans])
+    names = list(map(id, plans))
+    distinct = dict(zip(names, plans, strict=True))
+    place = {name: index for index, name in enumerate(distinct)}
+    which = np.array(list(map(place.__getitem__, names)))
     return taken(stacked(Plan, [*distinct.values()]), lambda column: column[which])
 
 
@@ -110,7 +111,7 @@ class Models:
         self._sizes = stacked(Sizes, [sizes_of(shape) for shape in shapes])
         self._table = StageTable(self.shapes)
         self._cache: dict[tuple[object, ...], CacheSizes] = {}
-        self._adapters: dict[tuple[Lora, Layer], Column] = {}
+        self._adapters: dict[Lora, Mapping[Layer, Column]] = {}
 
     def sizes(self, which: Column) -> Sizes:
         return taken(self._sizes, lambda column: column[which])
@@ -128,17 +129,19 @@ class Models:
 
     def adapters(self, lora: Lora, held: Stage, plan: Plan, which: Column) -> Number:
         """Adapter parameters on one GPU of each rank class."""
-        count = sum(self._in_layer(lora, kind)[which] * times for kind, times in held.kinds)
+        if lora not in self._adapters:
+            self._adapters[lora] = self._by_kind(lora)
+        each = self._adapters[lora]
+        count = sum(each[kind][which] * times for kind, times in held.kinds)
         return share_of_adapters(count, plan.tp)
 
-    def _in_layer(self, lora: Lora, kind: Layer) -> Column:
-        if (lora, kind) not in self._adapters:
-            models = self._table.having(kind)
-            found = [adapters_in_layer(self.shapes[model], lora, kind) for model in models]
-            held = np.zeros(len(self.shapes), dtype=np.array(found).dtype)
-            held[models] = found
-            self._adapters[lora, kind] = held
-        return self._adapters[lora, kind]
+    def _by_kind(self, lora: Lora) -> Mapping[Layer, Column]:
+        """Adapter parameters of one layer of each kind, of every model."""
+        found: dict[Layer, list[int]] = {}
+        for model, shape in enumerate(self.shapes):
+            for kind, count in adapters_by_kind(shape, lora):
+                found.setdefault(kind, [0] * len(self.shapes))[model] = count
+        return {kind: np.array(counts) for kind, counts in found.items()}
 
 
 def budget_columns(workload: Workload, models: Models, which: Column, plans: Plan) -> BudgetColumns:
@@ -180,7 +183,7 @@ def _serving(
         "activations": peak_bytes(sizes, job, plan, held.rank),
         "engine_overhead": runs.alone,
         "cuda_graphs": runs.graphs,
-        "communicators": runs.communicators(plan.tp * plan.pp * plan.dp),
+        "communicators": runs.communicators(plan.engine_ranks),
         "cache_reserve": kept.scaled(left),
         "tower_profile": choose_range(towered, TOWER, exact(0.0)),
         "lora_buffers": exact(0.0),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from evaluator.config_quantised import Described
 from evaluator.formats import mixed_format, weight_format, with_group
 from evaluator.module_names import named_share, names_of_layers
-from evaluator.parameters import QUANTISED, layer_parts
+from evaluator.parameters import QUANTISED, Part, layer_parts
 from evaluator.shapes import ModelShape
 
 FORMATS = {"fp8": "fp8", "int8": "int8", "int4": "int4", "nvfp4": "nvfp4", "mxfp4": "int4:g32"}
@@ -27,14 +27,21 @@ def mean_format(shape: ModelShape, groups: Sequence[Described]) -> str:
         (one for one, group in zip(bits, groups, strict=True) if _is_rest(group)), KEPT_BITS
     )
     held = taken = 0.0
+    for index, part, params in _quantised(shape):
+        shares = [named_share(part, names[index], gated=shape.gated) for names in named]
+        held += params
+        taken += params * _mean(bits, shares, rest)
+    return mixed_format(taken / held if held else rest)
+
+
+def _quantised(shape: ModelShape) -> Iterator[tuple[int, Part, float]]:
+    """Layer, part and its parameters, without those that the checkpoint keeps at 16 bits."""
+    kept = names_of_layers(shape.kept_16bit, shape.layers)
     for index, kind in enumerate(shape.layer_kinds):
         for part in layer_parts(shape, kind):
-            if part.module not in QUANTISED:
-                continue
-            shares = [named_share(part, names[index], gated=shape.gated) for names in named]
-            held += part.params
-            taken += part.params * _mean(bits, shares, rest)
-    return mixed_format(taken / held if held else rest)
+            if part.module in QUANTISED:
+                left = 1 - named_share(part, kept[index], gated=shape.gated)
+                yield index, part, part.params * left
 
 
 def _mean(bits: Sequence[float], shares: Sequence[float], rest: float) -> float:

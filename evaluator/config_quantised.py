@@ -116,7 +116,7 @@ def kept_modules(keys: Fields) -> tuple[str, ...]:
         table = keys.table(key)
         if table is None:
             continue
-        for name in ("modules_to_not_convert", "ignore", "ignored_layers"):
+        for name in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules"):
             if kept := table.texts(name, limit=10_000):
                 return kept
     return ()

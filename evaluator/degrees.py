@@ -72,6 +72,11 @@ class Plan:
         return self.tp * self.pp * self.dp * self.cp * self.replicas
 
     @property
+    def engine_ranks(self) -> int:
+        """GPUs of one serving engine that exchange anything; groups do where they share experts."""
+        return self.tp * self.pp * choose(self.ep > 1, self.dp, 1)  # type: ignore[no-any-return]
+
+    @property
     def expert_shard(self) -> int:
         """Ranks that share the states of one expert, where `shard` ranks share all the others."""
         shared = larger(1, self.shard * self.tp // (self.ep * self.etp))

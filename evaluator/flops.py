@@ -7,6 +7,7 @@ PaLM, MosaicML), "causal" the half that a causal mask leaves. A published MFU na
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from evaluator.parameters import active_params, embedding, total_params
 from evaluator.shapes import ModelShape
@@ -40,6 +41,7 @@ def attention_width(shape: ModelShape) -> int:
     return heads or shape.hidden
 
 
+@lru_cache(maxsize=4096)
 def work_of(shape: ModelShape, sequence: int) -> TokenWork | None:
     """None where the number of parameters is not known. A look-up multiplies nothing."""
     active = active_of(shape)
@@ -52,6 +54,7 @@ def work_of(shape: ModelShape, sequence: int) -> TokenWork | None:
     )
 
 
+@lru_cache(maxsize=4096)
 def pace_of(shape: ModelShape, work: TokenWork, stages: int) -> float:
     """Arithmetic of the busiest stage against an even share: most layers, or those and the head."""
     if stages == 1 or not shape.layers or not work.matrices:

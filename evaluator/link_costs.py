@@ -235,8 +235,23 @@ def seconds(
 ) -> Range:
     """Time of one collective. `size_bytes` is the buffer in nccl-tests' convention of the op.
 
-    Between machines the lower bound takes the slower of the two levels, the upper their sum.
+    Between machines the lower bound takes the slower of the two levels, the upper their sum. Kept
+    for one rental: a range moves one constant at a time and asks for the same collectives again.
     """
+    many = isinstance(group.wire, Wires) or isinstance(group.fabric, Fabrics)
+    if many or not isinstance(size_bytes, int | float):
+        return _seconds(operation, group, size_bytes, switch)
+    return _kept_seconds(operation, group, size_bytes, switch)
+
+
+@lru_cache(maxsize=32768)
+def _kept_seconds(
+    operation: Operation, group: Group, size_bytes: float, switch: bool | None
+) -> Range:
+    return _seconds(operation, group, size_bytes, switch)
+
+
+def _seconds(operation: Operation, group: Group, size_bytes: Number, switch: bool | None) -> Range:
     if group.gpus < 2:
         return exact(0)
     parts = []

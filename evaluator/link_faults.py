@@ -146,15 +146,30 @@ def cut_off(held: Held) -> bool:
     return refused or bool(held.topology.of_kind(FaultKind.NO_PEER_ACCESS))
 
 
-def with_shared_memory(held: Held, verdict: LinkVerdict) -> LinkVerdict:
-    """The verdict with what a small /dev/shm means for it: where no peer access is, the ranks meet
-    there, and NCCL fails or hangs without room.
+def meets_in_memory(held: Held) -> bool:
+    """Whether the ranks of a group have to meet in shared memory."""
+    return cut_off(held) and not held.on_fabric
+
+
+def with_shared_memory(
+    plan: Plan, topology: Topology | None, verdict: LinkVerdict, *, needed: bool
+) -> LinkVerdict:
+    """The verdict with what a small /dev/shm means for it: where the ranks meet there (`needed`),
+    NCCL fails or hangs without room.
     """
-    for fault in held.topology.of_kind(FaultKind.SMALL_SHM):
-        if cut_off(held) and not held.on_fabric:
-            found = finding(Code.SHM_FAILED, plan=held.plan.label, words=fault.words)
-            stop = held.said(LinkWord.INSUFFICIENT, found, command="df -h /dev/shm")
-            return replace(stop, findings=(*verdict.findings, found))
-        found = finding(Code.SHM_SMALL, words=fault.words)
-        return replace(verdict, findings=(*verdict.findings, found))
-    return verdict
+    faults = topology.of_kind(FaultKind.SMALL_SHM) if topology else ()
+    if not faults:
+        return verdict
+    words = faults[0].words
+    if not needed:
+        small = finding(Code.SHM_SMALL, words=words)
+        return replace(verdict, findings=(*verdict.findings, small))
+    found = finding(Code.SHM_FAILED, plan=plan.label, words=words)
+    return replace(
+        verdict,
+        word=LinkWord.INSUFFICIENT,
+        reason=found.sentence,
+        settled_by="df -h /dev/shm",
+        cleared_by=found.remedy,
+        findings=(*verdict.findings, found),
+    )

@@ -63,8 +63,11 @@ class LinkVerdict:
     parts: tuple[GroupVerdict, ...] = ()
 
 
+Doubt = LinkVerdict | GroupVerdict
+
+
 def cost_to_settle(
-    verdict: LinkVerdict, machine_hour: Decimal | None, machines: int = 1
+    verdict: Doubt, machine_hour: Decimal | None, machines: int = 1
 ) -> Decimal | None:
     """What it costs to settle a link: one rented hour of the machines that the test needs.
 

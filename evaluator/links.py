@@ -94,6 +94,15 @@ TOLERANT = frozenset({Use.DATA, Use.PIPELINE})
 """Uses that every link inside a machine carries: gradients once per step, one hop per stage."""
 
 
+MOVES = {
+    Use.TENSOR: "exchanges activations twice in every layer",
+    Use.EXPERT: "sends every token to its experts and back in every layer",
+    Use.CONTEXT: "passes keys and values around in every layer",
+    Use.SHARDED: "moves every parameter each step",
+    Use.DATA: "moves every gradient each step",
+    Use.PIPELINE: "moves activations once a stage",
+}
+"""What a use asks of the links, for a sentence that it begins."""
 WAITED_FOR = frozenset({Use.TENSOR, Use.EXPERT})
 """Uses that every layer waits for: no compute hides them."""
 HIDDEN = frozenset({Use.SHARDED, Use.CONTEXT})

@@ -207,7 +207,8 @@ def max_concurrent_sequences(workload: Workload, plan: Plan, usable_bytes: int) 
 
     None for a training job or an unknown model; 0 where not even the weights fit.
     """
-    return _fill(workload, plan, usable_bytes, _sequences)
+    each = _fill(workload, plan, usable_bytes, _sequences)
+    return None if each is None else each * plan.replicas * plan.dp
 
 
 def cache_tokens(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
@@ -216,7 +217,7 @@ def cache_tokens(workload: Workload, plan: Plan, usable_bytes: int) -> int | Non
     Window layers are counted as if every sequence were shorter than its window. None and 0 as in
     `max_concurrent_sequences`.
     """
-    return _fill(workload, replace(plan, replicas=1, dp=1), usable_bytes, _tokens)
+    return _fill(workload, plan, usable_bytes, _tokens)
 
 
 def longest_start(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
@@ -225,14 +226,14 @@ def longest_start(workload: Workload, plan: Plan, usable_bytes: int) -> int | No
     SGLang and llama.cpp limit or refuse requests instead; for them it is the longest request that
     one empty cache serves. None and 0 as in `max_concurrent_sequences`.
     """
-    return _fill(workload, replace(plan, replicas=1, dp=1), usable_bytes, _longest)
+    return _fill(workload, plan, usable_bytes, _longest)
 
 
 Filling = Callable[[float, Workload, Plan, RankClass], int]
 
 
 def _fill(workload: Workload, plan: Plan, usable_bytes: int, filling: Filling) -> int | None:
-    """What fills the room for the cache on the tightest rank class, over all copies of it."""
+    """What fills the room for the cache on the tightest rank class, in one of its copies."""
     memory = budget(workload, plan)
     if workload.serving is None or not memory.ranks:
         return None
@@ -241,7 +242,7 @@ def _fill(workload: Workload, plan: Plan, usable_bytes: int, filling: Filling) -
         filling(cache_room(memory, ranked, usable_bytes), workload, plan, rank)
         for ranked, rank in zip(memory.ranks, classes, strict=False)
     ]
-    return max(0, min(most)) * plan.replicas * plan.dp
+    return max(0, min(most))
 
 
 def cache_room(memory: MemoryBudget, rank: RankBudget, usable_bytes: int) -> float:

@@ -6,7 +6,6 @@ the plan's groups counts. A benchmark of the same group outweighs the class of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -16,8 +15,15 @@ from evaluator.facts import Grade
 from evaluator.findings import Code, finding
 from evaluator.group_rates import Reached
 from evaluator.grouping import assign
-from evaluator.held import Held, exchanges_of
-from evaluator.link_faults import cut_off, faulty, stopped, suspicions, with_shared_memory
+from evaluator.held import Held, need_of
+from evaluator.link_faults import (
+    cut_off,
+    faulty,
+    meets_in_memory,
+    stopped,
+    suspicions,
+    with_shared_memory,
+)
 from evaluator.link_verdicts import LinkVerdict, LinkWord
 from evaluator.links import FULL_MESH, WAITED_FOR, Demand
 from evaluator.machine import Machine
@@ -30,7 +36,7 @@ SMALL = 4
 
 
 def judge_on_pairs(
-    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic] = ()
+    plan: Plan, demand: Demand, machine: Machine, exchanges: tuple[Traffic, ...] = ()
 ) -> LinkVerdict | None:
     """The word for one group inside a machine. None where no pair was seen that settles it."""
     topology = machine.topology.value
@@ -43,10 +49,11 @@ def judge_on_pairs(
     placed = assign(counted, demand.span, count)
     if placed is None:
         return None
-    messages = tuple(one.message_bytes for one in exchanges_of(demand, exchanges))
+    messages = need_of(demand.use, exchanges).messages
     held = Held(plan, demand, machine, counted, placed, messages)
     seen = _with_matrix(held) if topology.matrix else _without_matrix(held)
-    return with_shared_memory(held, seen) if seen else None
+    needed = meets_in_memory(held)
+    return with_shared_memory(plan, topology, seen, needed=needed) if seen else None
 
 
 def _with_matrix(held: Held) -> LinkVerdict:
@@ -94,9 +101,26 @@ def _judge(held: Held) -> LinkVerdict:
         return _by_rate(held, shown)
     if code:
         return _too_slow(held, code)
+    if _fast(held) and (slow := _slow_together(held)):
+        return _doubted(held, slow)
     if _fast(held):
         return _enough(held, f"the slowest pair of {held.placed.words} is {held.link}")
     return _open(held)
+
+
+def _slow_together(held: Held) -> str:
+    """A benchmark of the whole machine that is too slow for links which join all its pairs: one of
+    its GPUs may be at fault, and nothing says which. In words; "" where there is none.
+    """
+    if held.larger is None or not held.topology.all_to_all:
+        return ""
+    ranks, shown = held.larger
+    return "" if shown.suffices else f"all {ranks} GPUs together reached only {shown.words}"
+
+
+def _doubted(held: Held, why: str) -> LinkVerdict:
+    verdict = _open(held)
+    return replace(verdict, reason=f"The links are there, but {why}. {verdict.reason}")
 
 
 def _is_older(held: Held) -> bool:

@@ -171,6 +171,7 @@ def expert_params(shape: ModelShape) -> int:
     return sum(part.params * times for part, times in parts if part.module is Module.EXPERT)
 
 
+@lru_cache(maxsize=4096)
 def routed_layers(shape: ModelShape) -> int:
     """Layers that hold experts."""
     return sum(kind.feed is Feed.ROUTED for kind in shape.layer_kinds)

@@ -192,7 +192,7 @@ def _engine_overhead(runs: Engine) -> Component:
 
 
 def _communicators(runs: Engine, plan: Plan) -> Component | None:
-    ranks = plan.tp * plan.pp * plan.dp
+    ranks = plan.engine_ranks
     if ranks == 1:
         return None
     return Component(

@@ -222,6 +222,11 @@ class ModelShape:
     predict_layers: int = 0
     source: str = ""
 
+    def __hash__(self) -> int:
+        """Of what tells most models apart: caches ask for it often, and compare the whole."""
+        sizes = (self.hidden, self.layers, self.vocab, self.mlp_size, self.given_params)
+        return hash((self.name, sizes))
+
     @property
     def layer_kinds(self) -> tuple[Layer, ...]:
         """The kind of every layer; a list that is too short is repeated."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from evaluator.collectives import BANDWIDTH_ABOVE
 from evaluator.connections import (
     Fault,
     FaultKind,
@@ -140,7 +141,7 @@ def _facts(held: Sequence[Reading], topology: Topology, grade: Grade) -> Iterato
     if (link := link_of(topology)) and not any(_headless(one) for one in held):
         yield Seen("link", link, grade, IN_A_GUEST if topology.flattened else "")
     rate = rate_for(topology, topology.gpus)
-    if rate:
+    if rate and rate.message_bytes >= BANDWIDTH_ABOVE:
         yield Seen("link_bytes_per_s", rate.bytes_per_s, Grade.BENCHMARKED)
     yield from _from_each(held, grade)
 

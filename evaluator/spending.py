@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
-from math import sqrt
+from math import inf, sqrt
 
 from evaluator.calibration import figure
 from evaluator.ranges import Range
@@ -140,3 +140,17 @@ class Reclaimed:
     def price_factor(self) -> float:
         """What a spot price is multiplied by to compare it with one that is not reclaimed."""
         return 1 / (1 - self.overhead)
+
+
+def stay_needed_s(saving_s: float, restart_s: float, price_share: float) -> float:
+    """Mean stay from which on capacity at this share of the firm price is no dearer than it.
+
+    The overhead is sqrt(2 d / M) + R / M; it may reach 1 - share. Solved for x = 1 / sqrt(M), in a
+    form that keeps its digits where R is small. Infinite where the price is not below the firm one.
+    """
+    spare = 1 - price_share
+    if spare <= 0:
+        return inf
+    saving = sqrt(2 * saving_s)
+    x = 2 * spare / (saving + sqrt(saving**2 + 4 * restart_s * spare))
+    return 1 / x**2

@@ -86,11 +86,6 @@ class StageTable:
         self._weight = _sums_before(_scattered([row.weights for row in rows], there, 0))
         self._middle: dict[int, Column] = {}
 
-    def having(self, kind: Layer) -> Column:
-        """Indices of the models that have layers of a kind."""
-        groups = [at for at, (one, _) in enumerate(self._groups) if one == kind]
-        return np.flatnonzero(self._before[groups, :, -1].any(axis=0))
-
     def stages(self, which: Column, pipelines: Number) -> Stage:
         """What each rank class of each pair holds: counts of shape (rank classes, pairs)."""
         stage = self._stage_indices(which, pipelines)

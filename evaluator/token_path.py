@@ -162,30 +162,34 @@ class _Step:
             yield _Part(Doing.COMPUTE, f"{name} of {where}", spent, round(moved * share))
         calls = round(all_reduce_calls(engine) / stages * share)
         spent = self.terms.get("exchange", 0.0) / stages
-        yield self._sent(f"{calls} all-reduces", spent, calls, size)
+        yield self._sent(f"{calls} all-reduces", spent, calls, size, self._wire)
         routed = round(2 * engine.load.routed_layers / stages * share)
         spent = self.terms.get("expert exchange", 0.0) / stages
-        yield self._sent(f"{routed} all-to-alls", spent, routed, expert_bytes(engine, size))
+        spread = engine.layout.engine_machines > 1
+        link = self._network if spread else self._wire
+        yield self._sent(f"{routed} all-to-alls", spent, routed, expert_bytes(engine, size), link)
 
-    def _sent(self, what: str, spent: float, calls: int, size: float) -> _Part:
-        return _Part(Doing.COLLECTIVE, what, spent, round(calls * size), calls, self._wire)
+    def _sent(self, what: str, spent: float, calls: int, size: float, link: str) -> _Part:
+        return _Part(Doing.COLLECTIVE, what, spent, round(calls * size), calls, link)
 
     def _hop(self, stage: int) -> list[_Part]:
         stages = self.engine.layout.stages
         spent, size = self.terms.get("hops", 0.0) / stages, self._message
         if stage == stages - 1:
-            return [
-                _Part(Doing.HOP, "the token returns to the first stage", spent, 4, 1, self._wire)
-            ]
-        what, link = f"activations to stage {stage + 1}", self._link_after(stage)
+            what, link = "the token returns to the first stage", self._link(stage, 0)
+            return [_Part(Doing.HOP, what, spent, TOKEN_BYTES, 1, link)]
+        what, link = f"activations to stage {stage + 1}", self._link(stage, stage + 1)
         sent = round(size / self.engine.layout.tensor)
         return [_Part(Doing.HOP, what, spent, sent, 1, link)]
 
-    def _link_after(self, stage: int) -> str:
-        """The link from a stage to the next one: the network where their machines differ."""
+    def _link(self, stage: int, to: int) -> str:
+        """The link between two stages: the network where their machines differ."""
         machines = {rank.stage: rank.machine for rank in self.placed.ranks if not rank.replica}
-        inside = machines[stage] == machines[stage + 1]
-        return self._wire if inside else self.machine.inter_node.value or "a network not known"
+        return self._wire if machines[stage] == machines[to] else self._network
+
+    @property
+    def _network(self) -> str:
+        return self.machine.inter_node.value or "a network not known"
 
     @property
     def _wire(self) -> str:
@@ -205,6 +209,8 @@ class _Step:
         return self._running * self.engine.hidden * ACTIVATION_BYTES
 
 
+TOKEN_BYTES = 4
+"""The number of one sampled token."""
 ELSEWHERE = "another replica: it serves other requests and exchanges nothing with this one"
 OTHER_STAGE = "another stage has the token; this one serves other requests, or idles"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
@@ -15,6 +17,19 @@ KNOCKS = 6
 """Times that a source is knocked at in each of its intervals. The first one in a slot visits it,
 the others find the slot taken: so a slot whose worker died is done again within its interval, and
 after a standstill each source catches up once."""
+
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+"""Slots are counted from here, so that two schedulers with one clock name the same slot."""
+
+
+def slot_of(source: Source, now: datetime) -> datetime:
+    """Start of the interval that `now` lies in. Each source has its own offset within it, by its
+    key, so that sources of one interval do not all start together."""
+    every = timedelta(minutes=source.interval_minutes)
+    offset = int.from_bytes(hashlib.sha256(source.key.encode()).digest()[:8], "big")
+    start = EPOCH + timedelta(seconds=offset % int(every.total_seconds()))
+    return start + (now - start) // every * every
 
 
 def keep_in_step(source: Source) -> PeriodicTask:

@@ -13,6 +13,7 @@ from django.db.models import Count, F
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
 from marketplace.models.catalog import Outcome
 from marketplace.readers import missing_key
+from marketplace.schedule import slot_of
 
 STATES = ("fresh", "ageing", "stale", "hidden", "held", "failed", "never", "off")
 IN_TROUBLE = ("stale", "hidden", "held", "failed", "never")
@@ -114,7 +115,7 @@ def standings(now: datetime) -> list[Standing]:
                 listings=listings.get(source.pk, 0),
                 quarantined=quarantined.get(run.pk, ()) if run else (),
                 left_out=_left_out(run),
-                next_due=_next_due(source, run),
+                next_due=next_due(source, run.started_at if run else None, now),
             )
         )
     return found
@@ -146,7 +147,10 @@ def _left_out(run: SyncRun | None) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(counts.items())) if isinstance(counts, dict) else ()
 
 
-def _next_due(source: Source, run: SyncRun | None) -> datetime | None:
-    if run is None or not source.enabled:
+def next_due(source: Source, last: datetime | None, now: datetime) -> datetime | None:
+    """Start of the slot that has no visit yet: the present one, or the next; None where none is
+    planned. `last` is when the newest run started."""
+    if last is None or not source.enabled or not source.url:
         return None
-    return run.started_at + timedelta(minutes=source.interval_minutes)
+    slot = slot_of(source, now)
+    return slot if last < slot else slot + timedelta(minutes=source.interval_minutes)

@@ -133,7 +133,7 @@ def _serving_assumptions(workload: Workload, plan: Plan) -> Iterator[str]:
     if not workload.model.checkpoint_format and workload.weights_format not in MADE_OR_PLAIN:
         yield f"The checkpoint is already quantised to {workload.weights_format}."
     if plan.replicas > 1:
-        yield "A router in front shares the requests out evenly."
+        yield "A router shares the requests out evenly; ROUTER_URL is its address, where asked for."
     yield "The server listens on the machine itself; a gateway in front of it is yours to add."
 
 

@@ -9,6 +9,7 @@ from evaluator.jobs import Offload
 from evaluator.launch.sheet import EngineLaunch
 from evaluator.launch.shell import HEAD, NODE, Raw, command, file_with, quoted
 from evaluator.launch.training import PORT, Training, launched
+from evaluator.states import USUAL_BUCKET
 
 DEEPSPEED_VERSION = "0.16.4 or newer, with trl 0.20 or newer"
 DEEPSPEED_SOURCE = "deepspeed.ai: configuration, AutoTP training; TRL command line"
@@ -41,6 +42,9 @@ def _deepspeed_refuses(training: Training) -> str:
 def _deepspeed_config(training: Training) -> dict[str, Any]:
     job, plan = training.job, training.plan
     zero: dict[str, Any] = {"stage": job.zero_stage if plan.shard > 1 else 0, "overlap_comm": True}
+    if zero["stage"] in (1, 2):
+        elements = job.bucket_elements or USUAL_BUCKET
+        zero |= {"reduce_bucket_size": elements, "allgather_bucket_size": elements}
     if job.offload is not Offload.NONE:
         zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
     if job.offload is Offload.PARAMS:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evaluator.jobs import ServingJob, Workload
 from evaluator.launch.sheet import Command, EngineLaunch
-from evaluator.launch.shell import HEAD, Raw, Value, command, pinned
+from evaluator.launch.shell import HEAD, ROUTER, Raw, Value, command, pinned
 from evaluator.plans import Plan
 
 VLLM_VERSION, VLLM_SOURCE = "0.12 or newer", "docs.vllm.ai: serve, data and expert parallel"
@@ -17,7 +17,8 @@ MADE_ON_LOADING = {"fp8": "fp8", "bnb-nf4": "bitsandbytes"}
 """Formats into which an engine turns a 16-bit checkpoint; all others need one of that format."""
 VLLM_CACHE = {"fp8": "fp8", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
 SGLANG_CACHE = {**VLLM_CACHE, "fp8": "fp8_e4m3"}
-DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+SIXTEEN_BITS = frozenset({"auto", "bf16", "fp16"})
+DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 PROMPTS_PER_USER = 10
 """Requests of a benchmark for each user: long enough that filling and emptying hardly count."""
 
@@ -44,8 +45,27 @@ class Serving:
 
     @property
     def apart(self) -> bool:
-        """Whether replicas are separate servers: with experts a joint one would keep in step."""
-        return self.plan.replicas > 1 and self.workload.model.experts is not None
+        """Whether replicas are separate servers: with experts a joint one would keep in step, and
+        with stages not every engine has one."""
+        joint = self.workload.model.experts is None and self.plan.pp == 1
+        return self.plan.replicas > 1 and not joint
+
+    def asked_at(self, port: int) -> dict[str, Value]:
+        """Where a benchmark sends its requests: to the router of several servers, else to the one
+        server."""
+        several = self.plan.replicas > 1 and (self.apart or self.plan.nodes > 1)
+        return {"--base-url": ROUTER} if several else {"--port": port}
+
+    @property
+    def one(self) -> Plan:
+        """The plan of one replica that lies on several machines."""
+        nodes = self.plan.nodes // self.plan.replicas
+        return replace(self.plan, replicas=1, nodes=nodes)
+
+    def at(self, node: int) -> str:
+        """Where a command of an engine on several machines runs."""
+        each = " of each replica" if self.plan.replicas > 1 else ""
+        return f"on machine {node}{each}"
 
     @property
     def replicas_here(self) -> int:
@@ -53,14 +73,27 @@ class Serving:
         return max(1, self.plan.replicas // self.plan.nodes)
 
 
+def refused(serving: Serving) -> str:
+    """What neither engine runs as it was judged. Empty where both do."""
+    job, form = serving.job, serving.workload.weights_format
+    if form.startswith("gguf:"):
+        return "GGUF files are for llama.cpp; set `weights_format` to one of safetensors."
+    if job.kv_dtype not in SIXTEEN_BITS and job.kv_dtype not in VLLM_CACHE:
+        return f"Its cache has 16 bits or fp8, not {job.kv_dtype}; set `kv_dtype` to fp8."
+    if job.draft_params:
+        return "A draft model needs settings of its own; leave out `draft_params`."
+    return ""
+
+
 def vllm(serving: Serving) -> EngineLaunch:
-    return EngineLaunch(
-        "vLLM",
-        VLLM_VERSION,
-        VLLM_SOURCE,
-        _vllm_commands(serving),
-        (Command("on machine 0, from another shell", _vllm_benchmark(serving)),),
-    )
+    engine = EngineLaunch("vLLM", VLLM_VERSION, VLLM_SOURCE, unsupported=refused(serving))
+    if engine.unsupported:
+        return engine
+    benchmark = Command(ASKED_FROM, _vllm_benchmark(serving))
+    return replace(engine, commands=_vllm_commands(serving), benchmark=(benchmark,))
+
+
+ASKED_FROM = "on machine 0, from another shell"
 
 
 def _vllm_commands(serving: Serving) -> tuple[Command, ...]:
@@ -83,9 +116,9 @@ def _vllm_commands(serving: Serving) -> tuple[Command, ...]:
 
 def _vllm_joined(serving: Serving) -> tuple[Command, ...]:
     """One engine over several machines: its data-parallel ranks, or its stages."""
-    plan = serving.plan
+    plan = serving.one
     return tuple(
-        Command(f"on machine {node}", _vllm(serving, _vllm_node(plan, node)))
+        Command(serving.at(node), _vllm(serving, _vllm_node(plan, node)))
         for node in range(plan.nodes)
     )
 
@@ -139,7 +172,7 @@ def _vllm_benchmark(serving: Serving) -> str:
         "serve",
         options={
             "--model": serving.model,
-            "--port": VLLM_PORT,
+            **serving.asked_at(VLLM_PORT),
             "--dataset-name": "random",
             "--random-input-len": job.input_tokens,
             "--random-output-len": job.output_tokens,
@@ -155,21 +188,19 @@ def _vllm_benchmark(serving: Serving) -> str:
 
 
 def sglang(serving: Serving) -> EngineLaunch:
-    return EngineLaunch(
-        "SGLang",
-        SGLANG_VERSION,
-        SGLANG_SOURCE,
-        _sglang_commands(serving),
-        (Command("on machine 0, from another shell", _sglang_benchmark(serving)),),
-    )
+    engine = EngineLaunch("SGLang", SGLANG_VERSION, SGLANG_SOURCE, unsupported=refused(serving))
+    if engine.unsupported:
+        return engine
+    benchmark = Command(ASKED_FROM, _sglang_benchmark(serving))
+    return replace(engine, commands=_sglang_commands(serving), benchmark=(benchmark,))
 
 
 def _sglang_commands(serving: Serving) -> tuple[Command, ...]:
     plan = serving.plan
     if plan.joins_machines:
         return tuple(
-            Command(f"on machine {node}", _sglang(serving, _sglang_node(plan, node)))
-            for node in range(plan.nodes)
+            Command(serving.at(node), _sglang(serving, _sglang_node(serving.one, node)))
+            for node in range(serving.one.nodes)
         )
     if serving.apart:
         return tuple(
@@ -223,7 +254,7 @@ def _sglang_benchmark(serving: Serving) -> str:
         options={
             "--backend": "sglang",
             "--model": serving.model,
-            "--port": SGLANG_PORT,
+            **serving.asked_at(SGLANG_PORT),
             "--dataset-name": "random",
             "--random-input-len": job.input_tokens,
             "--random-output-len": job.output_tokens,
@@ -245,8 +276,9 @@ def _everywhere(plan: Plan) -> str:
 
 
 def _on_gpus(serving: Serving, text: str) -> str:
-    """Separate replicas are pinned one by one."""
-    return text if serving.apart else pinned(serving.order, text)
+    """Separate replicas on one machine are pinned one by one."""
+    by_one = serving.apart and not serving.plan.joins_machines
+    return text if by_one else pinned(serving.order, text)
 
 
 def _pinned(serving: Serving, index: int, text: str) -> str:

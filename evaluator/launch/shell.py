@@ -15,6 +15,7 @@ class Raw(str):
 
 HEAD = Raw('"$HEAD_ADDR"')
 """The address of machine 0, which only the renter knows."""
+ROUTER = Raw('"$ROUTER_URL"')
 NODE = Raw('"$NODE_RANK"')
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Characters that end a line, or turn the direction of what is read."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ from django.db import models, transaction
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from simple_history.admin import SimpleHistoryAdmin
 
@@ -25,6 +25,7 @@ from marketplace.catalog.fetch import Permit, checked_url
 from marketplace.catalog.registry import ADAPTERS
 from marketplace.models import Host, Provider, QuarantinedRow, Snapshot, Source, SyncRun
 from marketplace.readers import missing_key
+from marketplace.standings import next_due
 
 # An address typed without a scheme means https, as it will in Django 6.
 HTTPS_ASSUMED: dict[Any, Any] = {models.URLField: {"assume_scheme": "https"}}
@@ -118,9 +119,7 @@ class SourceAdmin(SimpleHistoryAdmin):
 
     @admin.display(description="next visit", empty_value="not planned")
     def next_visit(self, source: Any) -> Any:
-        if not source.enabled or source.started_ is None:
-            return None
-        return source.started_ + timedelta(minutes=source.interval_minutes)
+        return next_due(source, source.started_, timezone.now())
 
     @admin.display(description="new, changed, gone, held back")
     def moved(self, source: Any) -> str:
@@ -245,9 +244,8 @@ class SyncRunAdmin(KeptAdmin):
     list_select_related = ("source",)
     date_hierarchy = "started_at"
 
-    @admin.display(description="listings: new, changed, gone")
+    @admin.display(description="listings: new, changed, repriced, gone")
     def numbers(self, run: SyncRun) -> str:
-        listings, *moved = (
-            run.counts.get(name, 0) for name in ("listings", "new", "changed", "gone")
-        )
+        names = ("listings", "new", "changed", "repriced", "gone")
+        listings, *moved = (run.counts.get(name, 0) for name in names)
         return f"{listings}: {', '.join(map(str, moved))}"

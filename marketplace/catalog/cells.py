@@ -11,6 +11,7 @@ from marketplace.catalog.cards import Card
 from marketplace.catalog.document import Element
 from marketplace.catalog.identity import sku_in, url_in
 from marketplace.catalog.lines import Line, language_of, read_lines
+from marketplace.catalog.reading.availability import read_stock
 from marketplace.catalog.reading.labels import Attribute, classify
 from marketplace.catalog.reading.money import find_money
 from marketplace.catalog.reading.subjects import leads_with_gpu
@@ -32,7 +33,8 @@ _MOST_LINES = 200
 
 def read_card(card: Card, others: frozenset[Element]) -> Record:
     """One card as a record, without the cards that stand inside it."""
-    lines = _joined(read_lines(list(card.roots), others - set(card.roots))[:_MOST_LINES])
+    read = read_lines(list(card.roots), others - set(card.roots))[:_MOST_LINES]
+    lines = _joined([part for line in read for part in _between_bars(line)])
     title, rest = _split_title(lines, card)
     cells = tuple(_cells(rest))
     root = card.roots[0]
@@ -43,6 +45,24 @@ def read_card(card: Card, others: frozenset[Element]) -> Record:
         url=next(filter(None, map(url_in, card.roots)), ""),
     )
     return replace(record, sku=next(filter(None, (sku_in(root, record),)), ""))
+
+
+def _between_bars(line: Line) -> list[Line]:
+    """ "8x H100 | 192 vCPU | 2 TB RAM" is several lines in one."""
+    segments = [segment.strip() for segment in line.text.split(" | ")]
+    if len(segments) < 3:
+        return [line]
+    words = [one for segment in segments for one in _without_badge(segment) if one]
+    return [Line(line.element, one, (one,), line.struck) for one in words]
+
+
+_BADGE = re.compile(r"(?P<words>.*\S)\s\((?P<badge>[^()]{2,30})\)")
+
+
+def _without_badge(words: str) -> tuple[str, ...]:
+    """ "Oslo (2 left)" is a place and its stock."""
+    match = _BADGE.fullmatch(words)
+    return match.groups() if match and read_stock(match["badge"]).words else (words,)
 
 
 _RATE_TAIL = re.compile(

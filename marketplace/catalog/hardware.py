@@ -213,8 +213,17 @@ def _named_figures(record: Record) -> Iterator[Figure]:
 def _loose_figures(record: Record) -> Iterator[Figure]:
     for cell in record.unlabelled:
         for size in find_sizes(cell.text):
-            if size.kind is SizeKind.VRAM:
+            if size.kind is SizeKind.VRAM or _is_of_each_card(size):
                 yield _figure(size, size.scope)
+
+
+LARGEST_CARD_GB = 300
+
+
+def _is_of_each_card(size: Size) -> bool:
+    """ "24GB each" in a line that says of what: memory of a host is not counted by pieces."""
+    small = 0 < size.each_bytes <= LARGEST_CARD_GB * GB
+    return size.kind is SizeKind.PLAIN and size.scope is Scope.EACH and size.count == 1 and small
 
 
 def _is_gpu_memory(size: Size) -> bool:

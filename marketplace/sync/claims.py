@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import socket
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from os import getpid
 from typing import Any
 
@@ -15,14 +14,11 @@ from django.utils import timezone
 
 from marketplace.models import Source, SyncRun
 from marketplace.models.catalog import Outcome
+from marketplace.schedule import slot_of
 from marketplace.sync.rows import clean
 
 LEASE = timedelta(minutes=6)
 """Longer than a task may run (CELERY_TASK_TIME_LIMIT), so only a dead worker loses its lease."""
-
-
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-"""Slots are counted from here, so that two schedulers with one clock name the same slot."""
 
 
 class Superseded(Exception):
@@ -64,15 +60,6 @@ def _claim(source: Source, now: datetime, scheduled: bool) -> SyncRun | None:
         lease_until=now + LEASE,
         slot=slot,
     )
-
-
-def slot_of(source: Source, now: datetime) -> datetime:
-    """Start of the interval that `now` lies in. Each source has its own offset within it, by its
-    key, so that sources of one interval do not all start together."""
-    every = timedelta(minutes=source.interval_minutes)
-    offset = int.from_bytes(hashlib.sha256(source.key.encode()).digest()[:8], "big")
-    start = EPOCH + timedelta(seconds=offset % int(every.total_seconds()))
-    return start + (now - start) // every * every
 
 
 def _is_due(source: Source, slot: datetime, now: datetime) -> bool:

@@ -18,7 +18,7 @@ from evaluator import advice
 from evaluator.budgets import Fit
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
-from evaluator.link_verdicts import cost_to_settle
+from evaluator.link_verdicts import Doubt, GroupVerdict, cost_to_settle
 from evaluator.outlook import Outlook, deadline_words, words_of
 from evaluator.prices import HOURS_IN, TimeUnit
 from evaluator.ranges import Range
@@ -342,8 +342,18 @@ class Rented(Protocol):
 @register.filter
 def price_to_settle(verdict: PlanVerdict, listing: Rented) -> str:
     """One hour of as many rentals as the test needs: two machines show what a network does."""
-    rentals = max(1, min(2, verdict.plan.nodes) // listing.nodes)
-    cost = cost_to_settle(verdict.link, listing.machine_hour_amount, rentals)
+    return _test_hour(verdict.link, verdict.plan.nodes, listing)
+
+
+@register.filter
+def price_of_group(part: GroupVerdict, listing: Rented) -> str:
+    """The same for one group: within a machine one rental shows it."""
+    return _test_hour(part, part.machines, listing)
+
+
+def _test_hour(doubt: Doubt, machines: int, listing: Rented) -> str:
+    rentals = max(1, min(2, machines) // listing.nodes)
+    cost = cost_to_settle(doubt, listing.machine_hour_amount, rentals)
     return money(cost, listing.machine_hour_currency)
 
 

@@ -22,6 +22,7 @@ from marketplace.evidence import Viewer
 from marketplace.forms import PASTE_LIMIT, as_workload, preset_names, read_json
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
+from marketplace.views.widgets import PlainSelect
 
 MOST_GPUS = 72
 """GPUs of the largest machine that is rented as one."""
@@ -32,7 +33,7 @@ class MachineForm(forms.Form):
     """A listing by its key; or a GPU model, a count, and a link that is taken as declared."""
 
     listing = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
-    gpu = forms.ChoiceField(label="GPU model", required=False)
+    gpu = forms.ChoiceField(label="GPU model", required=False, widget=PlainSelect)
     count = forms.IntegerField(label="GPUs", min_value=1, max_value=MOST_GPUS, required=False)
     link = forms.ChoiceField(
         label="Link between them",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_not_required
+from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_http_methods
 
 from evaluator.jobs import Workload
 from evaluator.launch import launch_of
+from evaluator.reports import evaluator_version
 from evaluator.verdict import MachineVerdict, judge
 from marketplace.forms import preset_names
 from marketplace.views.chips import not_understood
@@ -34,7 +39,9 @@ from marketplace.views.plan_parts import (
 )
 from marketplace.views.shortlist import NOT_USABLE
 
-PAGE, ANSWER = "plans/plans.html", "plans/_answer.html"
+PAGE, ANSWER, TOLD = "plans/plans.html", "plans/_answer.html", "plans/_told.html"
+PARTS = {"sentence": "plans/_sentence.html", "answer": ANSWER}
+KEPT_SECONDS = 600
 PICTURES = {
     "diagram": ("plans/_diagram.svg", "plan"),
     "times": ("plans/_times.svg", "where-the-time-goes"),
@@ -56,14 +63,33 @@ def plans(request: HttpRequest) -> HttpResponse:
     }
     if not form.is_valid():
         return render_page(request, PAGE, page, fragment=ANSWER, status=NOT_USABLE)
+    page["here"] = _here(request, form)
     chosen = chosen_machine(form, request.user)
-    page |= _judged(form, chosen) if chosen else {}
+    if chosen is None:
+        return render_page(request, PAGE, page, fragment=ANSWER)
+    page |= {"workload": form.cleaned_data["workload"], "chosen": chosen}
     wanted = asked.get("picture", "")
     if wanted in PICTURES:
         template, file = PICTURES[wanted]
-        return drawing(template, wanted, page.get(wanted), file)
-    page["here"] = _here(request, form)
-    return render_page(request, PAGE, page, fragment=ANSWER)
+        return drawing(template, wanted, _judged(form, chosen).get(wanted), file)
+    page["told"] = _told(page, form, chosen)
+    return render_page(request, PAGE, page, fragment=TOLD)
+
+
+def _told(page: Mapping[str, Any], form: MachineForm, chosen: Chosen) -> Mapping[str, str]:
+    """Title and answer as text: they change only with what their key names."""
+
+    def tell() -> dict[str, str]:
+        whole = {**page, **_judged(form, chosen)}
+        return {name: render_to_string(part, whole) for name, part in PARTS.items()}
+
+    if page["pasted"] or page["ignored"]:
+        return tell()
+    named = (evaluator_version(), chosen.machine.fingerprint(), chosen.title, page["here"])
+    asked = (form.cleaned_data["plan"], form.cleaned_data["fabric"])
+    key = hashlib.sha256(repr((*named, *asked)).encode()).hexdigest()
+    kept: Mapping[str, str] | None = cache.get_or_set(f"plans:{key}", tell, KEPT_SECONDS)
+    return kept or tell()
 
 
 def _here(request: HttpRequest, form: MachineForm) -> str:
@@ -81,8 +107,6 @@ def _judged(form: MachineForm, chosen: Chosen) -> dict[str, Any]:
     verdict = judge(workload, chosen.machine)
     shown = chosen_plan(verdict, form.cleaned_data["plan"])
     context = {
-        "workload": workload,
-        "chosen": chosen,
         "machine": chosen.machine,
         "verdict": verdict,
         "narrowest": narrowest(verdict),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,10 +13,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from evaluator.growth import Growth, GrowthRow, growth
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.memory import budget, max_concurrent_sequences
-from evaluator.scaling import Fits, Gain, Point, fit_serial, gains, strong_curve, weak_curve
+from evaluator.scaling import Point
 from evaluator.units import gib
 from marketplace import listings
 from marketplace.drawing.loglog import LogLog, Measure, loglog
@@ -28,7 +30,7 @@ from marketplace.views.drawings import drawing
 from marketplace.views.listing import chosen_preset
 from marketplace.views.pages import render_page
 
-MOST_MACHINES = 8
+MOST_MACHINES = 4
 """Machines of one listing that a training curve reaches."""
 PICTURES = {"strong": "strong-scaling", "weak": "weak-scaling"}
 
@@ -39,7 +41,7 @@ def scaling(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed(), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     machine = machine_of(row)
-    curves = _curves(workload, machine)
+    curves = _curves(workload, machine, row)
     wanted = request.GET.get("picture", "")
     if wanted in PICTURES:
         return drawing("scaling/_loglog.svg", "chart", curves[wanted], PICTURES[wanted])
@@ -71,48 +73,47 @@ def _evidence(request: HttpRequest, row: Listing, machine: Machine) -> dict[str,
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One row of the table: a gain of speed, and beside it what the memory then holds."""
+class Row:
+    """A row of the table of growth; `capacity` is what the memory of its GPUs then holds."""
 
-    gain: Gain
+    growth: GrowthRow
     capacity: str
 
 
-def _curves(workload: Workload, machine: Machine) -> dict[str, Any]:
-    strong = [*_points(strong_curve, workload, machine)]
-    weak = [*_points(weak_curve, workload, machine)]
+def _curves(workload: Workload, machine: Machine, row: Listing) -> dict[str, Any]:
+    table = _table(workload, machine, row)
+    strong = [one.gain.point for one in table.rows]
+    weak = [one.grown for one in table.rows if one.grown]
     return {
         "strong": _picture(strong, "strong", "Strong scaling, the same work on more GPUs"),
         "weak": _picture(weak, "weak", "Weak scaling, work that grows with the GPUs"),
-        "steps": _steps(workload, machine, strong),
-        "weak_steps": _steps(workload, machine, weak),
-        "serial": _serial(strong),
+        "rows": [Row(one, _capacity(workload, machine, one.gain.point)) for one in table.rows],
+        "serial": table.strong,
         "first": strong[0] if strong else None,
     }
 
 
-def _points(curve: Any, workload: Workload, machine: Machine) -> Iterable[Point]:
+def _table(workload: Workload, machine: Machine, row: Listing) -> Growth:
     """On parts of one machine; a training also on several whole ones."""
-    count = machine.gpu_count.value or 0
-    if machine.fractional or not count:
-        return
-    yield from curve(workload, machine, gpu_counts(count))
-    several = [n for n in (2, 4, MOST_MACHINES) if n % machine.nodes == 0 and count > 1]
-    if workload.training and several:
-        yield from curve(workload, machine, [count], several)
+    if machine.fractional or not machine.gpu_count.value:
+        return Growth((), None, None)
+    most = MOST_MACHINES if workload.training else 1
+    return growth(workload, machine, per_hour_of(row, machine.gpu_count.value), most)
 
 
-def gpu_counts(most: int) -> list[int]:
-    """1, 2, 4 and so on, and the whole machine."""
-    return sorted({2**n for n in range(most.bit_length()) if 2**n <= most} | {most})
+def per_hour_of(row: Listing, gpus_per_machine: int) -> Callable[[int], Decimal | None]:
+    """What so many GPUs of a listing cost for an hour: it is rented in whole rentals."""
+    rented = gpus_per_machine * row.nodes
+
+    def per_hour(gpus: int) -> Decimal | None:
+        amount = row.machine_hour_amount
+        return None if amount is None else amount * -(-gpus // rented)
+
+    return per_hour
 
 
 def _picture(points: Sequence[Point], mark: str, title: str) -> LogLog | None:
     return loglog([Measure(one.gpus, one.rate, one.plan.label) for one in points], mark, title)
-
-
-def _steps(workload: Workload, machine: Machine, points: Sequence[Point]) -> list[Step]:
-    return [Step(gain, _capacity(workload, machine, gain.point)) for gain in gains(points)]
 
 
 def _capacity(workload: Workload, machine: Machine, point: Point) -> str:
@@ -123,7 +124,3 @@ def _capacity(workload: Workload, machine: Machine, point: Point) -> str:
         return "unknown" if held is None else f"{held:,} requests"
     binding = budget(workload, point.plan).binding
     return f"{gib(binding.bytes.typical):.1f} GiB per GPU" if binding else "unknown"
-
-
-def _serial(points: Sequence[Point]) -> Fits | None:
-    return fit_serial([(one.gpus, one.rate.typical) for one in points])

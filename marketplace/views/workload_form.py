@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from django import forms
@@ -16,7 +17,8 @@ from evaluator.models import presets
 from evaluator.plans import Plan, refusal_of
 from evaluator.recipes import RECIPES
 from evaluator.workload import parse_workload, workload_presets
-from marketplace.forms import PASTE_LIMIT, as_workload, preset_names, read_json
+from marketplace.forms import PASTE_LIMIT, as_workload, read_json
+from marketplace.views.widgets import PlainSelect
 
 LENGTHS = tuple(2**n for n in range(7, 18))
 BATCHES = tuple(2**n for n in range(8))
@@ -65,15 +67,18 @@ class WorkloadForm(forms.Form):
     """
 
     task = forms.ChoiceField(choices=TASKS, required=False, widget=forms.HiddenInput)
-    model = forms.ChoiceField(label="Model", required=False)
+    model = forms.ChoiceField(label="Model", required=False, widget=PlainSelect)
     weights_format = forms.ChoiceField(
         label="Weights in",
         choices=lambda: _choices(weight_format_names(), "the usual"),
         required=False,
+        widget=PlainSelect,
     )
-    engine = forms.ChoiceField(label="Engine", choices=_choices(ENGINES, "vllm"), required=False)
+    engine = forms.ChoiceField(
+        label="Engine", choices=_choices(ENGINES, "vllm"), required=False, widget=PlainSelect
+    )
     kv_dtype = forms.ChoiceField(
-        label="KV cache in", choices=_choices(KV_BYTES, "bf16"), required=False
+        label="KV cache in", choices=_choices(KV_BYTES, "bf16"), required=False, widget=PlainSelect
     )
     input_tokens = _number("Prompt, tokens", LENGTHS, 10**8)
     output_tokens = _number("Answer, tokens", LENGTHS, 10**8)
@@ -91,17 +96,19 @@ class WorkloadForm(forms.Form):
         label="Optimizer",
         choices=_choices(dict.fromkeys(name for name, _ in RECIPES), "adamw"),
         required=False,
+        widget=PlainSelect,
     )
     precision = forms.ChoiceField(
         label="Precision",
         choices=_choices(dict.fromkeys(word for _, word in RECIPES), "the usual"),
         required=False,
+        widget=PlainSelect,
     )
     seq_len = _number("Sequence, tokens", LENGTHS, 10**8)
     micro_batch = _number("Micro-batch", BATCHES, 10**6)
     global_batch = _number("Global batch", CROWD, 10**9)
     recompute = forms.ChoiceField(
-        label="Recompute", choices=_choices(Recompute, "none"), required=False
+        label="Recompute", choices=_choices(Recompute, "none"), required=False, widget=PlainSelect
     )
     tokens_to_train = _number("Tokens to train", (10**8, 10**9, 10**10, 10**11, 10**12), 10**15)
     deadline_hours = forms.FloatField(
@@ -273,10 +280,9 @@ def start_of(slug: str) -> dict[str, Any]:
 
 def preset_like(workload: Workload) -> str:
     """The preset that every verdict treats as this workload. Empty where there is none."""
-    wanted = workload.fingerprint()
-    same = (
-        slug
-        for slug, _ in preset_names()
-        if parse_workload(workload_presets()[slug]).fingerprint() == wanted
-    )
-    return next(same, "")
+    return _by_fingerprint().get(workload.fingerprint(), "")
+
+
+@cache
+def _by_fingerprint() -> Mapping[str, str]:
+    return {parse_workload(text).fingerprint(): slug for slug, text in workload_presets().items()}

@@ -128,6 +128,15 @@ def test_utilisation_is_stated_beside_the_price_of_tokens() -> None:
     )
 
 
+def test_a_row_on_spot_capacity_says_from_which_stay_on_it_pays() -> None:
+    spot = replace(QUOTE, amount=Decimal(8), purchase=Purchase.SPOT)
+    job = train("llama-3.1-8b", tokens_to_train=10**9, needs={"spot": True})
+    row, advice = row_of(job, SWITCHED, quotes=(QUOTE, spot))
+    assert row.rate.quote == spot
+    assert "it pays off where a machine stays" in advice.cost
+    assert "restarts on spot capacity" in advice.cost.partition("Not counted")[2]
+
+
 @pytest.mark.parametrize(
     ("word", "left", "words"),
     [

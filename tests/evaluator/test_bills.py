@@ -16,7 +16,13 @@ from evaluator.first_step import checkpoint_range, first_step
 from evaluator.jobs import Workload
 from evaluator.prices import Purchase, TimeUnit
 from evaluator.ranges import Range, exact
-from evaluator.spending import cost_ratio, hours_for, machine_hours
+from evaluator.spending import (
+    Reclaimed,
+    cost_ratio,
+    hours_for,
+    machine_hours,
+    stay_needed_s,
+)
 from evaluator.spot import reclaimed
 from evaluator.units import GB
 from tests.evaluator.machines import machine, serve, train
@@ -167,6 +173,27 @@ def test_a_job_that_is_taken_away_faster_than_it_is_saved_has_no_end() -> None:
     bill = bill_of(job({"reclaim_hours": 0.01}, checkpoint_bytes=10**13), SPOT)
     assert "restarts on spot capacity" in bill.open
     assert "faster" in lines(bill)["restarts on spot capacity"].assumption
+
+
+def test_spot_says_from_which_stay_on_it_pays() -> None:
+    price = Price(Decimal(1), purchase=Purchase.SPOT, firm_per_hour=Decimal(2))
+    words = lines(bill_of(job(), price))["restarts on spot capacity"].assumption
+    assert "it pays off where a machine stays" in words
+    dear = Price(Decimal(3), purchase=Purchase.SPOT, firm_per_hour=Decimal(2))
+    assert "costs no less" in lines(bill_of(job(), dear))["restarts on spot capacity"].assumption
+
+
+@given(st.floats(1, 3600), st.floats(0, 7200), st.floats(0.05, 0.95))
+def test_at_the_stay_that_is_needed_both_prices_are_equal(
+    saving: float, restart: float, share: float
+) -> None:
+    stay = stay_needed_s(saving, restart, share)
+    stop = Reclaimed(stay, saving_s=saving, restart_s=restart)
+    assert share * stop.price_factor == pytest.approx(1, rel=1e-6)
+
+
+def test_a_price_that_is_no_lower_never_pays() -> None:
+    assert stay_needed_s(120, 600, 1) == float("inf")
 
 
 def test_young_s_interval_of_the_worked_example() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from evaluator.jobs import Workload
@@ -27,16 +28,22 @@ def test_sequences_fill_the_tokens_and_the_longest_takes_them_all() -> None:
     assert not held.is_endless
 
 
-def test_copies_multiply_sequences_and_not_the_longest() -> None:
-    job = serving({"preset": "mixtral-8x7b-v0.1"})
-    one, four = (capacity(job, plan, 141 * GIB) for plan in (ONE, Plan(dp=2, replicas=2)))
+def test_replicas_multiply_sequences_and_nothing_else() -> None:
+    job = serving({"preset": "llama-3.1-8b"})
+    one, four = (capacity(job, plan, 80 * GIB) for plan in (ONE, Plan(replicas=4)))
     assert one is not None
     assert four is not None
-    assert (four.sequences, four.tokens, four.longest) == (
-        4 * one.sequences,
-        one.tokens,
-        one.longest,
-    )
+    assert four == replace(one, sequences=4 * one.sequences)
+
+
+def test_ranks_that_share_experts_hold_requests_of_their_own() -> None:
+    """Each has a little less room than alone, since the two exchange tokens."""
+    job = serving({"preset": "mixtral-8x7b-v0.1"})
+    one, two = (capacity(job, plan, 141 * GIB) for plan in (ONE, Plan(dp=2)))
+    assert one is not None
+    assert two is not None
+    assert 1.9 * one.sequences < two.sequences <= 2 * one.sequences
+    assert two.longest <= one.longest
 
 
 def test_states_of_one_size_limit_sequences_and_no_length() -> None:

@@ -267,3 +267,44 @@ def test_shared_experts_are_held_to_the_link_as_tensor_groups_are() -> None:
     assert "alltoall_perf" in experts.settled_by
     spread = plan_of(judge(EXPERTS, with_paste(H100, SWITCHED)), "dp8-shard8-ep8").link
     assert {part.word for part in spread.parts} == {PROVEN}
+
+
+DOCKER = "Filesystem  Size  Used Avail Use% Mounted on\nshm  64M  0  64M  0% /dev/shm\n"
+
+
+@pytest.mark.parametrize(
+    ("of", "key", "word", "code"),
+    [
+        (
+            machine("H100", 8, gb=80, link=LinkClass.NVSWITCH),
+            "tp8",
+            LinkWord.CLAIMED,
+            Code.SHM_SMALL,
+        ),
+        (machine("RTX 4090", 4, link=LinkClass.P2P_DISABLED), "pp4", POOR, Code.SHM_FAILED),
+    ],
+)
+def test_a_small_shared_memory_is_judged_without_any_matrix(
+    of: Machine, key: str, word: LinkWord, code: Code
+) -> None:
+    link = rates(of, DOCKER, key).link
+    assert link.word is word
+    assert code in {one.code for one in link.findings}
+
+
+@pytest.mark.parametrize(
+    ("points", "word"),
+    [([(1 << 10, 0.06), (1 << 20, 18.0)], PROVEN), ([(1 << 20, 18.0), (1 << 30, 11.0)], OPEN)],
+)
+def test_a_machine_that_is_slow_as_a_whole_leaves_its_parts_open(
+    points: list[tuple[int, float]], word: LinkWord
+) -> None:
+    """18 GB/s at 1 MiB is healthy on eight GPUs; at 1 GiB, 11 GB/s is not. TP 4 was not run."""
+    link = rates(H100, SWITCHED + benchmark_text(8, points), "tp4").link
+    assert link.word is word
+    assert ("all 8 GPUs together reached only" in link.reason) is (word is OPEN)
+
+
+def test_a_benchmark_of_small_messages_sets_no_link_speed() -> None:
+    text = SWITCHED + benchmark_text(8, [(1 << 10, 0.06), (1 << 20, 18.0)])
+    assert not with_paste(H100, text).link_bytes_per_s.known

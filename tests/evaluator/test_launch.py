@@ -93,6 +93,23 @@ def test_a_pipeline_over_machines_has_a_command_for_each_of_them() -> None:
     assert first["--master-addr"] == "$HEAD_ADDR"
 
 
+def test_replicas_that_each_span_machines_are_launched_one_by_one() -> None:
+    plan = Plan(tp=8, pp=2, replicas=2, nodes=4)
+    for one in launch_of(serve(), plan, JOINED).engines:
+        assert [command.where for command in one.commands] == [
+            "on machine 0 of each replica",
+            "on machine 1 of each replica",
+        ]
+        assert {options(command.text)["--nnodes"] for command in one.commands} == {"2"}
+
+
+def test_replicas_with_stages_are_servers_of_their_own() -> None:
+    sheet = launch_of(serve(weights_format="fp8"), Plan(tp=2, pp=2, replicas=2), ON)
+    for one in sheet.engines:
+        starts = [command.text.split()[0] for command in one.commands]
+        assert starts == ["CUDA_VISIBLE_DEVICES=0,1,2,3", "CUDA_VISIBLE_DEVICES=4,5,6,7"]
+
+
 def test_shared_experts_over_machines_name_their_first_rank() -> None:
     plan = Plan(tp=1, dp=16, ep=16, nodes=2)
     commands = engine(launch_of(serve(EXPERTS), plan, JOINED), "vLLM").commands
@@ -109,6 +126,20 @@ def test_the_benchmark_asks_with_the_workloads_lengths_and_users() -> None:
         found = options(one.benchmark[0].text)
         assert (found["--random-input-len"], found["--random-output-len"]) == ("2000", "300")
         assert found["--max-concurrency"] == "24"
+
+
+@pytest.mark.parametrize(
+    ("plan", "option"),
+    [
+        (Plan(tp=4), "--port"),
+        (Plan(tp=2, replicas=4), "--port"),
+        (Plan(tp=2, pp=2, replicas=2), "--base-url"),
+        (Plan(replicas=16, nodes=2), "--base-url"),
+    ],
+)
+def test_a_benchmark_of_several_servers_asks_their_router(plan: Plan, option: str) -> None:
+    for one in launch_of(serve("llama-3.1-8b"), plan, ON).engines:
+        assert {"--port", "--base-url"} & options(one.benchmark[0].text).keys() == {option}
 
 
 # --- training
@@ -320,3 +351,18 @@ def test_a_hostile_name_reaches_the_engine_as_one_word_and_runs_nothing(
 def test_an_empty_name_still_gives_a_command() -> None:
     assert safe_name("\x00\n") == "MODEL"
     assert command("vllm", "serve", safe_name("")) == "vllm serve MODEL"
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"weights_format": "gguf:Q4_K_M"}, "GGUF"),
+        ({"kv_dtype": "int8"}, "not int8; set `kv_dtype` to fp8"),
+    ],
+)
+def test_what_would_not_run_as_it_was_judged_gets_no_command(
+    keys: dict[str, str], words: str
+) -> None:
+    sheet = launch_of(serve("llama-3.1-8b", **keys), Plan(), ON)
+    assert sheet.commands == ()
+    assert all(words in one.unsupported for one in sheet.engines)

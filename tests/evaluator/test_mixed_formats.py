@@ -68,6 +68,14 @@ def test_a_description_without_weights_leaves_16_bits() -> None:
     assert found == pytest.approx(expected, abs=1e-3)
 
 
+def test_what_a_checkpoint_ignores_is_no_part_of_the_mean() -> None:
+    two = document((["re:.*down_proj"], FP8), (["Linear"], INT4))
+    two["model"]["quantization_config"]["ignore"] = ["re:.*self_attn.*", "lm_head"]
+    form = weight_format(parse_workload(two).weights_format)
+    assert form is not None
+    assert form.bits.typical == pytest.approx((8.01 + 2 * (4 + 20 / 128)) / 3, abs=1e-3)
+
+
 def test_layers_may_be_named_one_by_one() -> None:
     first = [f"model.layers.{index}.mlp" for index in range(8)]
     found = mean_bits((first, FP8), (["Linear"], INT4))

@@ -15,6 +15,7 @@ from evaluator.facts import UNKNOWN
 from evaluator.findings import Code
 from evaluator.jobs import Schedule, Workload
 from evaluator.layouts import layout_of
+from evaluator.link_verdicts import LinkWord
 from evaluator.links import Use, demands_of
 from evaluator.machine import LinkClass
 from evaluator.memory import budget
@@ -23,6 +24,7 @@ from evaluator.plans import Kind, Plan, narrowness, plans_of, refusal_of
 from evaluator.rentals import rental_of
 from evaluator.reports import from_report, to_report
 from evaluator.timing import ServingTimes, serving_times, step_estimate, times_of
+from evaluator.topology import judge_link
 from evaluator.verdict import judge
 from tests.evaluator.machines import known, machine, serve, train, with_shape
 
@@ -360,3 +362,15 @@ def test_a_link_that_becomes_known_never_widens_the_range_of_such_a_plan(
     assert not narrow.conditional
     assert wide.value.low <= narrow.value.low
     assert narrow.value.high <= wide.value.high
+
+
+def test_a_slow_network_is_told_what_would_have_to_pass_it() -> None:
+    slow = replace(ON, inter_node=known("10 GbE"))
+    for plan, words in (
+        (Plan(dp=16, ep=16, nodes=2), "sends every token to its experts"),
+        (Plan(dp=16, shard=16, nodes=2), "moves every parameter"),
+        (Plan(cp=16, shard=16, nodes=2), "passes keys and values around"),
+    ):
+        found = judge_link(plan, slow, "")
+        assert found.word is LinkWord.INSUFFICIENT
+        assert words in found.reason

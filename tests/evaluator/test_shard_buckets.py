@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
+from evaluator.launch import launch_of
+from evaluator.machine import LinkClass
 from evaluator.memory import budget
 from evaluator.plans import Plan
 from evaluator.ranges import Range, exact
 from evaluator.workload import InvalidWorkload, parse_workload
+from tests.evaluator.machines import known, machine, train
 
 SHARDED = Plan(dp=8, shard=8)
+ON = machine("H100", form="SXM", gb=80, link=known(LinkClass.NVSWITCH))
 
 
 def buckets(plan: Plan = SHARDED, **keys: Any) -> Range | None:
@@ -46,3 +50,12 @@ def test_a_measured_bucket_outranks_the_estimate() -> None:
 def test_a_bucket_is_a_number_of_elements(size: Any) -> None:
     with pytest.raises(InvalidWorkload, match="reduce_bucket_size"):
         buckets(reduce_bucket_size=size)
+
+
+@pytest.mark.parametrize(("stated", "written"), [(None, 200_000_000), (5 * 10**7, 5 * 10**7)])
+def test_the_command_asks_for_the_buckets_that_were_budgeted(stated: Any, written: int) -> None:
+    keys = {} if stated is None else {"reduce_bucket_size": stated}
+    sheet = launch_of(train(zero_stage=2, **keys), SHARDED, ON)
+    deepspeed = next(one for one in sheet.engines if one.engine == "DeepSpeed")
+    assert f'"reduce_bucket_size": {written},' in deepspeed.commands[0].text
+    assert f'"allgather_bucket_size": {written}\n' in deepspeed.commands[0].text

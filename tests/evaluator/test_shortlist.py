@@ -22,6 +22,7 @@ from evaluator.offers import Offering
 from evaluator.plans import Plan
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
 from evaluator.shortlist import Candidate, Shortlist, judge_fleet, shortlist
+from evaluator.spending import InTime
 from evaluator.verdict import ORDER, Status
 from tests.evaluator.machines import SERVE_8B, TRAIN_70B, machine, measured, preset, serve, train
 
@@ -253,12 +254,22 @@ def test_ranked_rows_are_comparable_serve_and_never_grow_cheaper(
 ) -> None:
     rows = ask(offerings, preset(slug), limit=100).rows[1:]
     assert all(row.status.serves and row.rate.ranked for row in rows)
-    order = [(ORDER[row.status], row.plan.fit.word == "tight", _money(row)) for row in rows]
+    order = [
+        (ORDER[row.status], row.plan.fit.word == "tight", _late(row), _money(row)) for row in rows
+    ]
     assert order == sorted(order)
 
 
+def _late(row: Candidate) -> bool:
+    """Whether a deadline is missed at the slow end. Without one, and untimed, nobody says so."""
+    deadline = row.outlook.deadline if row.outlook else None
+    return deadline is not None and deadline.word is not InTime.YES
+
+
 def _money(row: Candidate) -> Decimal:
-    """Of a million tokens, or where the job is without an end of an hour."""
+    """Of a job with an end, of a million tokens, else of an hour."""
+    if row.outlook and row.outlook.cost:
+        return row.outlook.cost.high.quantize(Decimal("0.000001"))
     served = row.outlook is not None and row.outlook.ttft is not None
     million = row.outlook.per_million if row.outlook and served else None
     return million.high if million else row.cost_per_hour or Decimal(0)

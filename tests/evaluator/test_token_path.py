@@ -106,8 +106,22 @@ def test_an_unknown_link_makes_the_path_conditional() -> None:
 
 def test_stages_on_two_machines_hop_over_the_network() -> None:
     joined = replace(SWITCHED, inter_node=known("InfiniBand NDR"))
-    links = {one.link for one in path_of(Plan(tp=8, pp=2, nodes=2), on=joined).segments}
-    assert "InfiniBand NDR" in links
+    hops = [
+        one
+        for one in path_of(Plan(tp=8, pp=2, nodes=2), on=joined).segments
+        if one.kind is Doing.HOP
+    ]
+    assert len(hops) == 16
+    assert {one.link for one in hops} == {"InfiniBand NDR"}
+
+
+def test_experts_on_two_machines_are_reached_over_the_network() -> None:
+    joined = replace(SWITCHED, inter_node=known("InfiniBand NDR"))
+    plan = Plan(dp=16, ep=16, nodes=2)
+    path = path_of(plan, "qwen3-30b-a3b", joined, concurrency=64)
+    (sent,) = [one for one in path.of_gpu(9) if one.kind is Doing.COLLECTIVE]
+    assert (sent.link, sent.calls) == ("InfiniBand NDR", 96)
+    assert sent.bytes == 96 * 4 * 2048 * 2 * 8
 
 
 def test_more_users_than_the_cache_holds_do_not_make_a_step_larger() -> None:

@@ -63,6 +63,10 @@ def test_the_report_names_rows_that_are_new_gone_and_changed(shared: Path, provi
     moved = set(run.drift["changed"]) | set(run.drift["new"])
     quarantined = {f"{row.sku} ({row.region})" for row in run.quarantined.all()}
     assert names(other) <= moved | quarantined
+    repriced = set(run.drift["repriced"])
+    assert names(other) - set(run.drift["new"]) - quarantined <= repriced
+    spot = {key for key in both if before[key]["SpotPrice"] != after[key]["SpotPrice"]}
+    assert repriced <= names(other | spot)
 
 
 @pytest.mark.parametrize("provider", ["verda", "lium"])

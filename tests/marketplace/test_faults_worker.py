@@ -23,8 +23,9 @@ from marketplace import sync, tasks
 from marketplace.catalog import registry
 from marketplace.catalog.base import Batch, Page
 from marketplace.models import Listing, Price, Snapshot, Source, SyncRun
+from marketplace.schedule import slot_of
 from marketplace.sync import reading
-from marketplace.sync.claims import LEASE, claim, slot_of
+from marketplace.sync.claims import LEASE, claim
 from marketplace.sync.reading import ReaderDied, ReadingLimits, read_apart
 from tests.marketplace.conftest import THREE
 from tests.marketplace.installation import ROOT, Installation

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -19,6 +20,12 @@ pytestmark = pytest.mark.django_db
 HERE = "/plans/"
 EIGHT = {"gpu": "H100", "count": 8, "link": "nvswitch"}
 TRAINED = {"workload": "train-llama-70b"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> None:
+    """Answers are kept for some minutes; a test looks at what makes them."""
+    cache.clear()
 
 
 def words(response: Any) -> str:
@@ -194,3 +201,22 @@ def test_commands_over_an_unknown_network_are_given_only_when_asked_for(client: 
     assert refused.context["launch"].commands == ()
     asked = client.get(HERE, {**query, "fabric": "unknown"})
     assert asked.context["launch"].commands
+
+
+def test_an_answer_that_is_kept_is_the_same_answer(client: Client) -> None:
+    row = make_listing(make_source())
+    for query in ({"listing": row.pk}, {**EIGHT, **TRAINED, "plan": "tp8"}):
+        fresh, again = client.get(HERE, query), client.get(HERE, query)
+        assert fresh.context["rungs"] is not None
+        assert "rungs" not in again.context
+        assert fresh.content == again.content
+
+
+def test_a_kept_answer_is_not_told_of_another_machine(client: Client) -> None:
+    row = make_listing(make_source())
+    first = words(client.get(HERE, {"listing": row.pk, **TRAINED}))
+    row.link = "pcie"
+    row.save()
+    second = words(client.get(HERE, {"listing": row.pk, **TRAINED}))
+    assert first != second
+    assert "PCIe" in second

@@ -18,7 +18,7 @@ from marketplace.machines import machine_of
 from marketplace.models import Evidence, Fact, Listing
 from marketplace.models.evidence import EvidenceState
 from marketplace.runs import looks_at, predicted_rate, runs_of, spread_of
-from marketplace.views.scaling import gpu_counts
+from marketplace.views.scaling import per_hour_of
 from tests.pages.catalog import make_listing, make_source
 
 pytestmark = pytest.mark.django_db
@@ -166,8 +166,28 @@ def test_a_listing_that_is_not_there_is_not_found(client: Client) -> None:
     assert client.get("/evidence/listings/1/").status_code == 404
 
 
-def test_counts_are_powers_of_two_and_the_whole_machine() -> None:
-    assert [gpu_counts(most) for most in (1, 6, 8)] == [[1], [1, 2, 4, 6], [1, 2, 4, 8]]
+def test_a_part_of_a_rental_costs_as_much_as_the_whole(eight: Listing) -> None:
+    per_hour = per_hour_of(eight, 8)
+    assert [per_hour(gpus) for gpus in (1, 8, 9, 16)] == [
+        eight.machine_hour_amount * factor for factor in (1, 1, 2, 2)
+    ]
+    eight.machine_hour_amount = None
+    assert per_hour(8) is None
+
+
+def test_a_training_says_hours_money_and_what_each_saved_hour_costs(
+    client: Client, eight: Listing
+) -> None:
+    text = words(page(client, eight, workload="finetune-llama-8b-lora"))
+    assert "Hours, and USD to finish" in text
+    assert "the fewest GPUs that hold it" in text
+
+
+def test_without_a_price_no_money_is_made_up(client: Client, eight: Listing) -> None:
+    bare = make_listing(eight.source, "bare", amount=None)
+    text = words(page(client, bare))
+    assert "no price" in text
+    assert "USD" not in text.split('id="curves"')[1]
 
 
 def test_queries_do_not_grow_with_listings(client: Client, eight: Listing, ada: User) -> None:

@@ -203,3 +203,16 @@ def test_a_hostile_name_is_text(client: Client) -> None:
 def test_values_of_a_preset_are_read_back_as_the_same_document() -> None:
     values = values_of("finetune-llama-8b-lora")
     assert (values["task"], values["lora_rank"], values["seq_len"]) == ("finetune", 16, 4096)
+
+
+def test_a_shaped_workload_leads_to_its_plans(client: Client) -> None:
+    preset = words(client.get(HERE, {"workload": "train-llama-70b"}))
+    assert 'href="/plans?workload=train-llama-70b"' in preset
+    shaped = client.get(HERE, {"workload": "serve-llama-8b", "concurrency": 64})
+    assert 'formaction="/plans"' in words(shaped)
+    posted = client.post("/plans", {"workload": shaped.context["document"]})
+    assert "No machine is named yet." in words(posted)
+    drawn = client.post(
+        "/plans", {"workload": shaped.context["document"], "gpu": "H100", "count": 2}
+    )
+    assert drawn.context["workload"].serving.concurrency == 64

@@ -6,8 +6,10 @@ from decimal import Decimal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
 
-from marketplace.models import Listing
+from marketplace.frozen import SHOWN
+from marketplace.models import Listing, SavedShortlist
 from tests.pages.catalog import make_listing, make_price, make_run, make_source, set_aside
 from tests.pages.conftest import Visitor
 
@@ -26,13 +28,35 @@ def listing() -> Listing:
     return make_listing(source, "e" * 200, title="8x H100 " + "wide" * 60, region="r" * 120)
 
 
+def kept_answer() -> SavedShortlist:
+    """A shared answer that has changed since."""
+    owner, _ = User.objects.get_or_create(username="ada")
+    row = dict.fromkeys(SHOWN, "as it was") | {"key": "1", "title": "8x H100", "provider": "Ridge"}
+    return SavedShortlist.objects.get_or_create(
+        token="a" * 32,
+        defaults={
+            "owner": owner,
+            "name": "Serve",
+            "document": {"task": "serve", "model": {"preset": "llama-3.1-8b"}},
+            "rows": [row],
+            "evaluator_version": "1",
+        },
+    )[0]
+
+
 def addresses(listing: Listing) -> list[str]:
     return [
         "/",
         "/?workload=train-llama-70b",
         "/?limit=0",
+        "/?hourly=%3C20&show=time&show=provider&show=place&sort=-hourly&group=yes",
+        "/?hourly=cheap",
         "/workloads/",
+        f"/compare/?pick={listing.pk}:one&pick={listing.pk}:tp8",
+        "/compare/",
+        f"/shared/{kept_answer().token}/",
         "/listings/",
+        "/listings/?vram=%3E%3D80&show=vcpus&show=ram&show=disk",
         "/listings/?gpu=H100&max_price=5",
         listing.get_absolute_url(),
         "/status",
@@ -159,12 +183,15 @@ def test_nothing_is_asked_of_another_host_and_nothing_complains(
 ) -> None:
     seen = visit()
     for address in addresses(listing)[:-1]:
-        if "limit=0" not in address:
+        if address not in REFUSED:
             seen.open(address, settled=True)
     assert len(seen.requests) > 20
     assert seen.strangers == []
     assert seen.complaints == []
 
+
+REFUSED = ("/?limit=0", "/?hourly=cheap", "/compare/")
+"""The browser itself complains of an answer that is an error."""
 
 HOSTILE = (
     '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'

@@ -144,7 +144,7 @@ def _leading(text: str) -> int | None:
 
 def _anywhere(text: str) -> int | None:
     match = _GPUS.search(text) or _LABELLED.search(text)
-    if match is None:
+    if match is None or _UP_TO.search(text[: match.start()][-20:]):
         return None
     word = match.groupdict().get("word")
     return _WORDS[word.lower()] if word else int(match["times"])

@@ -57,7 +57,8 @@ _RULES: tuple[tuple[Attribute, str], ...] = (
     (A.LISTED, r"(?:is )?(?:public|listed|published|visible|hidden|internal|private|deprecated)|staff only"),
     (A.VRAM_TOTAL, rf"(?:total|combined|aggregate|sum|machine) (?:of )?(?:v ?ram|{_GPU} {_MEMORY}|hbm)"
                    rf"|(?:v ?ram|{_GPU} {_MEMORY}|memory (?:mib|gib|gb|mb)) (?:total|combined)|{_GPU} {_MEMORY} \w{{2,3}} total"
-                   rf"|{_GPU} total {_MEMORY}|total {_MEMORY} {_GPU}"),
+                   rf"|{_GPU} total {_MEMORY}|total {_MEMORY} {_GPU}"
+                   r"|(?=.*\b(?:total|łączn|gesamt|complessiv|celkov))(?=.*\bgpu)(?=.*(?:mem|pamię|speicher|mémoire|paměť)).{4,60}"),
     (A.VRAM, rf"v ?ram{_EACH}|video (?:memory|ram)|{_GPU} (?:v ?ram|{_MEMORY}){_EACH}|(?:memory|v ?ram|speicher) (?:per|/|each|je|pro) ?{_GPU}|hbm\w{{0,2}}"
              rf"|(?:per )?{_GPU} memory|grafikspeicher|gddr\w{{0,2}}|memory each"),
     (A.GPU_COUNT, rf"{_GPU} (?:count|qty|quantity|number|num|anzahl|amount|units?)|(?:number|no|nr|num|count|qty|anzahl|#|nombre)"

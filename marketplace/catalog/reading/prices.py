@@ -80,7 +80,7 @@ def read_rates(
     caller can say why they were not used.
     """
     text, label = bounded(text), bounded(label)
-    pieces = list(_pieces(text, _moneys(text, label, locale, bare)))
+    pieces = _led_by_units(list(_pieces(text, _moneys(text, label, locale, bare))))
     ranged = _without_range_ends(pieces)
     leads = (
         bool(ranged) and _names_purchase(ranged[0].before) and not _names_purchase(ranged[-1].after)
@@ -152,6 +152,26 @@ def _pieces(text: str, moneys: list[Money]) -> Iterator[_Piece]:
     ends = [*(money.start for money in moneys[1:]), len(text)]
     for money, start, end in zip(moneys, starts, ends, strict=False):
         yield _Piece(money, text[start : money.start], text[money.end : end])
+
+
+_LEADING_UNIT = re.compile(
+    r"\b(?:hourly|daily|weekly|monthly|yearly|annual(?:ly)?|per\s(?:hour|day|week|month|year)"
+    r"|stündlich|täglich|monatlich|jährlich|mensuel|par\s(?:heure|mois)|por\s(?:hora|mes)|al\smese?)"
+    r"\s?:?\s*$",
+    re.I,
+)
+
+
+def _led_by_units(pieces: list[_Piece]) -> list[_Piece]:
+    """ "Hourly $14, monthly $9,000": the word before an amount is its own, not its neighbour's."""
+    leads = [_LEADING_UNIT.search(piece.before) for piece in pieces]
+    if len(pieces) < 2 or not all(leads):
+        return pieces
+    taken = [len(lead[0]) for lead in leads[1:] if lead] + [0]
+    return [
+        replace(piece, after=piece.after[: len(piece.after) - length])
+        for piece, length in zip(pieces, taken, strict=True)
+    ]
 
 
 _TO = re.compile(r"^\s*(?:[-–—~]|to|bis|à|until|and)\s*$", re.I)

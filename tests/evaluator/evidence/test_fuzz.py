@@ -102,11 +102,27 @@ def matrix(rows: int) -> str:
     )
 
 
-@pytest.mark.parametrize("make", [matrix, lambda rows: "GPU0 " * rows * 9])
-def test_a_megabyte_takes_about_ten_times_as_long_as_a_tenth_of_it(make: object) -> None:
-    assert callable(make)
-    small, large = seconds(make(2_000)), seconds(make(20_000))
-    print(f"1 MB against 100 KB: {large / small:.1f} times")
+LINES = {
+    "a log with a matrix": "step 17: loss 1.234 and a few more words of some training's log\n",
+    "one long line": "GPU0 GPU1 ",
+    "rows of a matrix": "GPU0\t X \tNV4\tNV4\tNV4\tSYS\tSYS\t0-31,64-95\t0\t\tN/A\n",
+    "links of a status": "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)\n\t Link 0: 26.562 GB/s\n",
+    "a long query": "    Product Name                          : NVIDIA H100 80GB HBM3\n",
+    "a table of ROCm": "GPU0   0            XGMI         XGMI         PCIE         XGMI\n",
+    "channels of a log": "n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n",
+    "rows of nccl-tests": " 1048576 262144 float sum -1 98.0 10.7 18.7 0 98.0 10.7 18.7 0\n",
+    "runs of nccl-tests": "# nThread 1 nGpus 8\n 8 2 float sum -1 1 1.0 1.7 0 1 1.0 1.7 0\n",
+    "rows of a query": "NVIDIA H100 80GB HBM3, 81559 MiB, 570.124.06, 0000:19:00.0\n",
+    "elements of XML": '<system><pci busid="0000:19:00.0" class="0x030200" link_width="16"/>\n',
+    "parts of JSON": '{"testcases": [{"name": "x", "bandwidth_matrix": [["1.0", "2.0"]]}]}\n',
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_megabyte_takes_about_ten_times_as_long_as_a_tenth_of_it(name: str) -> None:
+    times = 100_000 // len(LINES[name])
+    small, large = (seconds(matrix(0) + LINES[name] * count) for count in (times, 10 * times))
+    print(f"{name}, 1 MB against 100 KB: {large / small:.1f} times")
     assert large < 30 * small + 0.5
 
 

@@ -1,0 +1,156 @@
+"""The shortlist by mouse and keyboard: filter, compare, keep, share; with scripts and without."""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
+from playwright.sync_api import Page
+
+from marketplace.models import Listing
+from tests.pages.catalog import make_listing, make_source
+from tests.pages.conftest import Visit, Visitor
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+PASSWORD = "a phrase of no use elsewhere"
+
+
+@pytest.fixture
+def catalog() -> Listing:
+    """Four machines: row 0 on one GPU, and three that rank behind it by their price."""
+    source = make_source()
+    make_listing(source, "one", gpu_count=1, link=None, amount=Decimal("2.49"))
+    for at, amount in enumerate(("12", "20")):
+        make_listing(source, f"m{at}", amount=Decimal(amount), title=f"Machine {at}")
+    return make_listing(source, "last", amount=Decimal(30), title="Machine 2")
+
+
+def rows(page: Page) -> list[str]:
+    names = page.locator("#results table.ranked >> nth=0").locator("tbody th a.cell-main")
+    return names.all_inner_texts()
+
+
+def shoot(page: Page, name: str) -> None:
+    """A picture for people to look at, where a folder for it is named."""
+    folder = os.environ.get("LINKPROOF_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+def sign_in(seen: Visit) -> None:
+    User.objects.get_or_create(username="ada")[0].set_password(PASSWORD)
+    user = User.objects.get(username="ada")
+    user.set_password(PASSWORD)
+    user.save()
+    page = seen.open("/login/")
+    page.fill("#id_username", "ada")
+    page.fill("#id_password", PASSWORD)
+    page.click("main button:has-text('Sign in')")
+    page.wait_for_selector(".account:has-text('ada')")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_filter_compare_keep_and_share(visit: Visitor, catalog: Listing, scripts: bool) -> None:
+    seen = visit(scripts=scripts)
+    sign_in(seen)
+    page = seen.open("/")
+    page.click("summary:has-text('Columns and their filters')")
+    page.fill("#id_hourly", "12..20")
+    page.press("#id_hourly", "Enter")
+    page.wait_for_url("**hourly=12..20**")
+    page.wait_for_selector("a.chip:has-text('Per hour: 12..20')")
+    assert rows(page) == ["8x H100 SXM one", "Machine 0", "Machine 1"]
+    for box in page.locator("#results input[name=pick]").all()[:2]:
+        box.check()
+    page.click("text=Compare the ticked")
+    page.wait_for_selector("h1:has-text('differ in')")
+    assert page.url.count("pick=") == 2
+    shoot(page, f"compare-{scripts}")
+
+    page.go_back()
+    page.click("text=Save this answer")
+    page.wait_for_selector("h1:has-text('Nothing that was shown has changed')")
+    page.click("text=Make a link")
+    address = page.inner_text("[aria-label='Link to copy']").strip()
+    shoot(page, f"saved-{scripts}")
+    stranger = visit(scripts=scripts)
+    read = stranger.open(address.removeprefix(stranger.home))
+    assert "Read only" in read.inner_text("main")
+    assert read.locator("main form").count() == 0
+    assert [one.complaints for one in (seen, stranger)] == [[], []]
+    assert [one.strangers for one in (seen, stranger)] == [[], []]
+
+
+def test_a_refused_expression_is_said_where_it_was_typed(visit: Visitor, catalog: Listing) -> None:
+    page = visit(scripts=False).open("/?hourly=%3E%3Dcheap")
+    assert page.locator("details.columns").get_attribute("open") is not None
+    assert "at character 3" in page.inner_text("#id_hourly_error")
+    assert page.get_attribute("#id_hourly", "aria-describedby") is not None
+
+
+def test_rows_are_ticked_and_compared_by_keyboard_alone(visit: Visitor, catalog: Listing) -> None:
+    page = visit().open("/")
+    ticked = 0
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        here = "document.activeElement"
+        if ticked < 2 and page.evaluate(f"{here}.name") == "pick":
+            page.keyboard.press("Space")
+            ticked += 1
+        if page.evaluate(f"{here}.innerText").startswith("Compare the ticked"):
+            page.keyboard.press("Enter")
+            break
+    page.wait_for_selector("h1:has-text('differ in')")
+
+
+def test_every_picture_says_what_it_shows(visit: Visitor, catalog: Listing) -> None:
+    seen = visit()
+    for path in ("/", "/?workload=train-llama-70b", catalog.get_absolute_url()):
+        page = seen.open(path)
+        pictures = page.locator("figure svg[role=img]").all()
+        assert pictures
+        for picture in pictures:
+            assert len(picture.locator("desc").text_content() or "") > 40
+
+
+def test_marks_differ_in_shape_and_not_in_colour_alone(visit: Visitor, catalog: Listing) -> None:
+    page = visit().open("/")
+    assert page.locator("#scatter .spot path.shape, #scatter .spot circle.shape").count() >= 4
+    assert page.locator("#scatter .key svg use").count() == 4
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_kept_answers_are_wide_enough_and_readable(
+    visit: Visitor, catalog: Listing, scheme: str, width: int
+) -> None:
+    seen = visit(width=width, scheme=scheme)
+    sign_in(seen)
+    page = seen.open("/")
+    page.click("text=Save this answer")
+    page.wait_for_selector("#share-title")
+    page.click("text=Make a link")
+    kept = page.url.removeprefix(seen.home)
+    found = {}
+    for path in (kept, "/saved/", "/"):
+        page = seen.open(path)
+        shoot(page, f"signed-in-{path.strip('/').replace('/', '-')}-{width}-{scheme}")
+        excess = page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        broken = Axe().run(page).response["violations"]
+        found[path] = (excess, [(one["id"], one["nodes"][0]["html"][:90]) for one in broken])
+    assert found == dict.fromkeys(found, (0, []))
+
+
+def test_print_leaves_out_what_paper_cannot_use(visit: Visitor, catalog: Listing) -> None:
+    page = visit().open("/")
+    page.emulate_media(media="print")
+    for hidden in ("#shortlist-form", "nav[aria-label=Main]", "#compare-form", "a[download]"):
+        assert not page.locator(hidden).first.is_visible()
+    assert page.locator("#results table.ranked").first.is_visible()
+    assert page.locator("#scatter svg").first.is_visible()
