@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from evaluator.budgets import Component
 from evaluator.jobs import Recompute, Schedule, TrainingJob
 from evaluator.partition import RankClass, Stage, stage_of
 from evaluator.plans import Plan
-from evaluator.ranges import Number, Range, choose, choose_range, exact, larger, smaller, total
+from evaluator.ranges import Number, Range, choose, choose_range, exact, larger, smaller
 from evaluator.shapes import Feed, Layer, Mixer, ModelShape
 from evaluator.sizes import Sizes, sizes_of
 
@@ -42,32 +43,46 @@ RECURRENT = Range(0.75, 1.0, 1.5)
 """A layer that keeps a state, against the tensors that its definition names: no log tells more."""
 
 
+class Held(NamedTuple):
+    """How many layers attend, keep a state, have an MLP, have experts, and how many there are."""
+
+    attend: Number
+    recur: Number
+    dense: Number
+    routed: Number
+    layers: Number
+
+
+def held_of(kinds: Sequence[tuple[Layer, Number]]) -> Held:
+    words = (Mixer.ATTENTION, Mixer.RECURRENT, Feed.DENSE, Feed.ROUTED)
+    counts = (sum(count for kind, count in kinds if word in kind) for word in words)
+    return Held(*counts, sum(count for _, count in kinds))
+
+
 def layer_bytes_per_token(sizes: Sizes, kind: Layer, job: TrainingJob, plan: Plan) -> Range:
     """Kept activations of one layer of a kind for one token, nothing computed twice."""
-    ends = zip(_block(sizes, kind, job, plan), _plain(sizes, job, plan), strict=True)
-    least, typical = (choose(sizes.plain, plain, block) for block, plain in ends)
+    return kept_bytes_per_token(sizes, held_of([(kind, 1)]), job, plan)
+
+
+def kept_bytes_per_token(sizes: Sizes, held: Held, job: TrainingJob, plan: Plan) -> Range:
+    """Kept activations of layers for one token, nothing computed twice."""
+    ends = zip(_blocks(sizes, held, job, plan), _plain(sizes, job, plan), strict=True)
+    least, typical = (choose(sizes.plain, plain * held.layers, block) for block, plain in ends)
     low = least * SPREAD.low * (FROZEN_LOW if job.lora else 1)
-    return Range(low, typical, typical * SPREAD.high) + _mixed(sizes, kind, job, plan)
+    states = RECURRENT.scaled(2 * sizes.recurrent * held.recur / plan.tp)
+    scores = _scores(sizes, job, plan).scaled(held.attend)
+    return Range(low, typical, typical * SPREAD.high) + scores + states
 
 
-def _mixed(sizes: Sizes, kind: Layer, job: TrainingJob, plan: Plan) -> Range:
-    """What only some mixers keep: the scores of attention, or all of a layer with a state."""
-    if kind.mixer is Mixer.ATTENTION:
-        return _scores(sizes, job, plan)
-    numbers = sizes.recurrent if kind.mixer is Mixer.RECURRENT else 0
-    return RECURRENT.scaled(2 * numbers / plan.tp)
-
-
-def _block(sizes: Sizes, kind: Layer, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
-    """Tensors that a block keeps: 4 h around each of its norms, 4 a d + 4 k d of attention, and of
+def _blocks(sizes: Sizes, held: Held, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
+    """Tensors that blocks keep: 4 h around each of their norms, 4 a d + 4 k d of attention, and of
     a gated MLP 6 to 8 f bytes, of another 4 to 6 f."""
-    attends, feeds = kind.mixer is Mixer.ATTENTION, kind.feed is not Feed.NONE
-    heads = 4 * (sizes.heads + sizes.kv_heads) * sizes.head_dim * attends
-    halves = (kind.mixer is not Mixer.NONE) + feeds
-    inner = {Feed.DENSE: sizes.dense, Feed.ROUTED: sizes.routed}.get(kind.feed, 0)
+    halves = held.attend + held.recur + held.dense + held.routed
     norms = 4 * halves * sizes.hidden / (plan.tp if job.sequence_parallel else 1)
-    least = (4 + 2 * sizes.gated) * inner
-    return norms + (heads + least) / plan.tp, norms + (heads + least + 2 * inner) / plan.tp
+    heads = 4 * (sizes.heads + sizes.kv_heads) * sizes.head_dim * held.attend
+    inner = sizes.dense * held.dense + sizes.routed * held.routed
+    least = heads + (4 + 2 * sizes.gated) * inner
+    return norms + least / plan.tp, norms + (least + 2 * inner) / plan.tp
 
 
 def _plain(sizes: Sizes, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
@@ -115,9 +130,10 @@ def tokens_per_rank(job: TrainingJob, plan: Plan) -> Number:
 def activations_bytes(stage: Stage, sizes: Sizes, job: TrainingJob, plan: Plan) -> Range:
     """Activations of one GPU at the peak of a step."""
     tokens, held = tokens_per_rank(job, plan), in_flight(job, plan, stage.rank)
-    layers = [(layer_bytes_per_token(sizes, kind, job, plan), n) for kind, n in stage.kinds]
     if not job.recompute.whole_layers:
-        return total(each.scaled(count) for each, count in layers).scaled(tokens * held)
+        kept = kept_bytes_per_token(sizes, held_of(stage.kinds), job, plan)
+        return kept.scaled(tokens * held)
+    layers = [(layer_bytes_per_token(sizes, kind, job, plan), n) for kind, n in stage.kinds]
     waiting = 2 if job.recompute is Recompute.OFFLOAD else stage.rank.layers * held
     alive = _alive(_largest(layers), sizes, job, plan)
     return (_inputs(sizes, job, plan, waiting) + alive).scaled(tokens)

@@ -8,7 +8,7 @@ from evaluator.jobs import Lora
 from evaluator.partition import RankClass, layer_groups, stages_of
 from evaluator.plans import Plan
 from evaluator.ranges import Number
-from evaluator.shapes import Attention, Feed, Layer, Mixer, ModelShape
+from evaluator.shapes import Attention, DeltaNet, Feed, Layer, Mixer, ModelShape
 
 
 def adapter_params(shape: ModelShape, lora: Lora) -> int:
@@ -40,7 +40,7 @@ def adapters_by_kind(shape: ModelShape, lora: Lora) -> tuple[tuple[Layer, int], 
 
 def adapters_in_layer(shape: ModelShape, lora: Lora, kind: Layer) -> int:
     """Adapter parameters of one layer of a kind. A layer without attention has none of its
-    projections, and one that keeps a state has others, which no target names."""
+    projections."""
     return lora.rank * sum(_sides(shape, target, kind) for target in lora.targets)
 
 
@@ -48,10 +48,23 @@ def _sides(shape: ModelShape, target: str, kind: Layer) -> int:
     """Inputs plus outputs of one target, summed over the experts of a layer."""
     if target in ("gate_proj", "up_proj", "down_proj"):
         return _mlp_sides(shape, target, kind.feed)
+    if target in ("in_proj", "out_proj"):
+        return _recurrent_sides(shape, target) if kind.mixer is Mixer.RECURRENT else 0
     if kind.mixer is not Mixer.ATTENTION:
         return 0
     outputs = _attention_sides(shape.attention)[target]
     return shape.hidden + outputs if outputs else 0
+
+
+def _recurrent_sides(shape: ModelShape, target: str) -> int:
+    """One projection in, to all that the layer mixes and its gate, and one out of its channels."""
+    mixer = shape.recurrent
+    if isinstance(mixer, DeltaNet):
+        return shape.hidden + mixer.values + (mixer.mixed if target == "in_proj" else 0)
+    if mixer is None:
+        return 0
+    wide = mixer.inner + mixer.shared + mixer.heads if target == "in_proj" else 0
+    return shape.hidden + mixer.inner + wide
 
 
 def _attention_sides(attention: Attention) -> dict[str, int]:

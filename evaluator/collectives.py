@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from evaluator.jobs import Recompute, ServingJob, TrainingJob, Workload
+from evaluator.jobs import ServingJob, TrainingJob, Workload
 from evaluator.parameters import expert_params, routed_layers, total_params
 from evaluator.plans import Plan
 from evaluator.shapes import ModelShape
@@ -157,7 +157,8 @@ def _training(
     tokens = job.seq_len * job.micro_batch // plan.cp
     message = tokens * model.hidden * ACTIVATION_BYTES
     if plan.tp > 1:
-        each = WITH_FULL_RECOMPUTE if job.recompute is Recompute.FULL else FORWARD_AND_BACKWARD
+        again = job.recompute.whole_layers
+        each = WITH_FULL_RECOMPUTE if again else FORWARD_AND_BACKWARD
         yield _tensor(plan, each * layers * rounds, message, STEP)
     if plan.ep > 1:
         calls = FORWARD_AND_BACKWARD * -(-routed_layers(model) // plan.pp) * rounds

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ RANK = {name: place for place, name in enumerate(ORDER)}
 NOT_SEEN = len(ORDER)
 
 
+@lru_cache(maxsize=256)
 def family(word: str) -> str:
     """The class without its link count: NV18 is NV. SOC is the old word for SYS."""
     return "SYS" if word == "SOC" else re.sub(r"^NV\d+$", "NV", word)

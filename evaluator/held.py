@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from evaluator.collectives import Operation, Traffic
 from evaluator.connections import ALL_REDUCE, Rate, Topology, is_fabric, rates_of
@@ -34,9 +34,20 @@ USES = {
 LEAST = 1024
 
 
-def exchanges_of(demand: Demand, exchanges: Iterable[Traffic]) -> tuple[Traffic, ...]:
-    """What one group of a plan moves, of all that the plan moves."""
-    return tuple(one for one in exchanges if _use_of(one) is demand.use)
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one group of a plan moves: in words, and the bytes of one call of each exchange."""
+
+    words: str
+    messages: tuple[int, ...]
+
+
+@lru_cache(maxsize=4096)
+def need_of(use: Use, exchanges: tuple[Traffic, ...]) -> Need:
+    """What the groups of one use move, of all that a plan moves. The same for every machine."""
+    moved = [one for one in exchanges if _use_of(one) is use]
+    words = "; ".join(one.words for one in moved) or "not known: the model's size is not"
+    return Need(words, tuple(one.message_bytes for one in moved))
 
 
 def _use_of(one: Traffic) -> Use:
@@ -44,7 +55,8 @@ def _use_of(one: Traffic) -> Use:
     return USES.get(one.purpose, reduced)
 
 
-def benchmark_of(use: Use, ranks: int, messages: Iterable[int] = ()) -> str:
+@lru_cache(maxsize=4096)
+def benchmark_of(use: Use, ranks: int, messages: tuple[int, ...] = ()) -> str:
     """The command that shows a group at its plan's own messages and at large ones."""
     least = _nccl_size(min((size for size in messages if 0 < size < GIB), default=GIB))
     return BENCHMARK.format(program=programs_of(use)[0], least=least, ranks=ranks)
@@ -63,7 +75,8 @@ def _nccl_size(byte_count: int) -> str:
 SIZES = ((GIB, "G"), (1 << 20, "M"), (1 << 10, "K"))
 
 
-def clearing_rate(ranks: int, messages: Iterable[int], *, fabric: bool = False) -> str:
+@lru_cache(maxsize=4096)
+def clearing_rate(ranks: int, messages: tuple[int, ...], *, fabric: bool = False) -> str:
     """The bus bandwidths that would clear a doubt, at the plan's own messages."""
     carries = CLASS_FLOOR[LinkClass.NVLINK] if fabric else CARRIES_TENSOR
     asked = sorted({size for size in messages if size}, reverse=True)

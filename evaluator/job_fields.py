@@ -24,7 +24,18 @@ T = TypeVar("T")
 LONGEST = 10**8
 """Tokens of one sequence: far above any published context."""
 MOST_SEQUENCES = 10**6
-LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+LORA_TARGETS = (
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "o_proj",
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+    "in_proj",
+    "out_proj",
+)
+"""Projections of attention, of MLPs and experts, and of layers that keep a state."""
 
 REASONS = {
     "engine": "the engine with the most published measurements",

@@ -6,7 +6,6 @@ the plan's groups counts. A benchmark of the same group outweighs the class of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -16,7 +15,7 @@ from evaluator.facts import Grade
 from evaluator.findings import Code, finding
 from evaluator.group_rates import Reached
 from evaluator.grouping import assign
-from evaluator.held import Held, exchanges_of
+from evaluator.held import Held, need_of
 from evaluator.link_faults import (
     cut_off,
     faulty,
@@ -37,7 +36,7 @@ SMALL = 4
 
 
 def judge_on_pairs(
-    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic] = ()
+    plan: Plan, demand: Demand, machine: Machine, exchanges: tuple[Traffic, ...] = ()
 ) -> LinkVerdict | None:
     """The word for one group inside a machine. None where no pair was seen that settles it."""
     topology = machine.topology.value
@@ -50,7 +49,7 @@ def judge_on_pairs(
     placed = assign(counted, demand.span, count)
     if placed is None:
         return None
-    messages = tuple(one.message_bytes for one in exchanges_of(demand, exchanges))
+    messages = need_of(demand.use, exchanges).messages
     held = Held(plan, demand, machine, counted, placed, messages)
     seen = _with_matrix(held) if topology.matrix else _without_matrix(held)
     needed = meets_in_memory(held)

@@ -140,7 +140,8 @@ def formats_of(workload: Workload) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _formats(weights: str, cache_format: str) -> tuple[str, ...]:
-    found = (weights.partition(":")[0], cache_format.partition("_")[0])
+    held = "cache in fp8" if cache_format.startswith("fp8") else cache_format
+    found = (weights.partition(":")[0], held)
     return tuple(dict.fromkeys(name for name in found if name and name != "auto"))
 
 

@@ -14,7 +14,7 @@ from evaluator.connections import FaultKind, Topology, rates_of
 from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.group_rates import reached
-from evaluator.held import benchmark_of, clearing_rate, exchanges_of, programs_of
+from evaluator.held import benchmark_of, clearing_rate, need_of, programs_of
 from evaluator.link_faults import with_shared_memory
 from evaluator.link_verdicts import SEVERITY, GroupVerdict, LinkVerdict, LinkWord
 from evaluator.links import (
@@ -51,7 +51,7 @@ CLEARED_BY = {ASK_INSIDE: CLEARED_INSIDE, ASK_BETWEEN: CLEARED_BETWEEN}
 
 
 def judge_link(
-    plan: Plan, machine: Machine, need: str, exchanges: Sequence[Traffic] = ()
+    plan: Plan, machine: Machine, need: str, exchanges: tuple[Traffic, ...] = ()
 ) -> LinkVerdict:
     """The word for a plan on a machine: the worst of its groups decides.
 
@@ -63,20 +63,19 @@ def judge_link(
     if not parts:
         return LinkVerdict(LinkWord.NOT_NEEDED, _no_need(plan), "nothing", Grade.BENCHMARKED)
     groups = (_group(one, part, exchanges) for one, part in zip(demands, parts, strict=True))
-    return replace(_worst(parts, need), parts=tuple(groups))
+    return _worst(parts, need, tuple(groups))
 
 
-def _group(demand: Demand, part: LinkVerdict, exchanges: Sequence[Traffic]) -> GroupVerdict:
+def _group(demand: Demand, part: LinkVerdict, exchanges: tuple[Traffic, ...]) -> GroupVerdict:
     """One group in words: what it moves, how often, and what bounds it."""
     across = f" on {demand.machines} machines" if demand.machines > 1 else ""
-    moved = exchanges_of(demand, exchanges)
     return GroupVerdict(
         name=f"{demand.use} over {demand.ranks} GPUs{across}",
         word=part.word,
-        need="; ".join(one.words for one in moved) or "not known: the model's size is not",
+        need=need_of(demand.use, exchanges).words,
         reason=part.reason,
         settled_by=part.settled_by,
-        cleared_by=part.cleared_by or _cleared_by(part.settled_by, demand, exchanges),
+        cleared_by=part.cleared_by,
         machines=demand.machines,
     )
 
@@ -85,7 +84,9 @@ def _no_need(plan: Plan) -> str:
     return "Replicas exchange nothing." if plan.replicas > 1 else "One GPU needs no link."
 
 
-def _worst(parts: Sequence[LinkVerdict], need: str) -> LinkVerdict:
+def _worst(
+    parts: Sequence[LinkVerdict], need: str, groups: tuple[GroupVerdict, ...]
+) -> LinkVerdict:
     worst = max(parts, key=lambda part: SEVERITY[part.word])
     return LinkVerdict(
         word=worst.word,
@@ -96,18 +97,19 @@ def _worst(parts: Sequence[LinkVerdict], need: str) -> LinkVerdict:
         findings=tuple(dict.fromkeys(found for part in parts for found in part.findings)),
         cleared_by=worst.cleared_by,
         groups=next((part.groups for part in parts if part.groups), ()),
+        parts=groups,
     )
 
 
-def _cleared_by(command: str, demand: Demand, exchanges: Sequence[Traffic]) -> str:
-    if not command or command in CLEARED_BY:
-        return CLEARED_BY.get(command, "")
+def _cleared_by(command: str, demand: Demand, exchanges: tuple[Traffic, ...]) -> str:
+    if command in CLEARED_BY:
+        return CLEARED_BY[command]
     rate = clearing_rate(demand.ranks, _messages(demand, exchanges))
     return f"A bus bandwidth of {rate}, with #wrong 0."
 
 
-def _messages(demand: Demand, exchanges: Sequence[Traffic]) -> tuple[int, ...]:
-    return tuple(one.message_bytes for one in exchanges_of(demand, exchanges))
+def _messages(demand: Demand, exchanges: tuple[Traffic, ...]) -> tuple[int, ...]:
+    return need_of(demand.use, exchanges).messages
 
 
 def demand_word(
@@ -118,15 +120,16 @@ def demand_word(
 
 
 def _judge_demand(
-    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
+    plan: Plan, demand: Demand, machine: Machine, exchanges: tuple[Traffic, ...]
 ) -> LinkVerdict:
     part = _judged(plan, demand, machine, exchanges)
-    cleared = part.cleared_by or _cleared_by(part.settled_by, demand, exchanges)
-    return replace(part, cleared_by=cleared)
+    if part.cleared_by or not part.settled_by:
+        return part
+    return replace(part, cleared_by=_cleared_by(part.settled_by, demand, exchanges))
 
 
 def _judged(
-    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
+    plan: Plan, demand: Demand, machine: Machine, exchanges: tuple[Traffic, ...]
 ) -> LinkVerdict:
     if demand.machines > 1:
         return _seen_fabric(plan, demand, machine, exchanges) or _judge_fabric(
@@ -147,7 +150,7 @@ def _claim_outlives(seen: LinkVerdict, machine: Machine) -> bool:
 
 
 def _judge_class(
-    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
+    plan: Plan, demand: Demand, machine: Machine, exchanges: tuple[Traffic, ...]
 ) -> LinkVerdict:
     if not machine.link.known or machine.link.value is None:
         return _unknown_link(plan, demand)
@@ -278,7 +281,7 @@ SEEN_FABRICS = (
 
 
 def _seen_fabric(
-    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic]
+    plan: Plan, demand: Demand, machine: Machine, exchanges: tuple[Traffic, ...]
 ) -> LinkVerdict | None:
     """What a benchmark over several machines, else a NCCL log, showed between them, for a use that
     cannot bear any link.
@@ -296,7 +299,7 @@ def _seen_fabric(
 
 
 def _benchmarked_fabric(
-    plan: Plan, demand: Demand, topology: Topology, exchanges: Sequence[Traffic]
+    plan: Plan, demand: Demand, topology: Topology, exchanges: tuple[Traffic, ...]
 ) -> LinkVerdict | None:
     """The all-reduce of the most ranks over machines. None where its rate settles nothing."""
     ranks = max((rate.ranks for rate in topology.rates if rate.nodes > 1), default=0)

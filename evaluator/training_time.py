@@ -16,8 +16,9 @@ from evaluator.calibration import constants, figure
 from evaluator.collectives import Operation
 from evaluator.devices import Device, on_each, peak_of
 from evaluator.estimates import Result, Setting
+from evaluator.feeds import host_bytes, host_optimizer_seconds, host_seconds, starved_seconds
 from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, pace_of, work_of
-from evaluator.jobs import Recompute, Schedule, TrainingJob
+from evaluator.jobs import Offload, Schedule, TrainingJob
 from evaluator.layouts import Layout, Links, group_of
 from evaluator.link_costs import Group, seconds
 from evaluator.parameters import expert_params, routed_layers, total_params
@@ -59,7 +60,7 @@ class StepModel:
     def passes(self) -> int:
         """Forward passes' worth of work: backward counts two, frozen weights need one of them."""
         trained = FROZEN if self.job.lora else FORWARD_AND_BACKWARD
-        return trained + (self.job.recompute is Recompute.FULL)
+        return trained + self.job.recompute.whole_layers
 
     @property
     def sharded(self) -> bool:
@@ -77,9 +78,29 @@ def step_terms(model: StepModel, setting: Setting) -> dict[str, float]:
     inside = model.rounds * (sum(computed.values()) + sum(exposed.values()))
     terms = {name: value * model.rounds for name, value in {**computed, **exposed}.items()}
     terms["pipeline bubble"] = bubble(model, setting) * inside
-    terms["gradients and parameters"] = _data(model, setting, model.rounds * sum(computed.values()))
-    terms["optimizer"] = _optimizer(model)
+    busy = model.rounds * sum(computed.values())
+    terms["gradients and parameters"] = _data(model, setting, busy)
+    terms |= _from_outside(model, setting, busy)
+    starved = sum(terms.values())
+    nodes = model.layout.nodes
+    terms["data from storage"] = starved_seconds(model.job, model.tokens, nodes, starved, setting)
     return {name: value for name, value in terms.items() if occurs(value)}
+
+
+def _from_outside(model: StepModel, setting: Setting, busy: float) -> dict[str, float]:
+    """The optimizer where its states are, and what has to come from host memory."""
+    layout, job = model.layout, model.job
+    held = _held(model)
+    trained = held * trained_share(model)
+    inputs = model.round_tokens * model.shape.hidden * model.shape.layers
+    inputs /= layout.stages * layout.tensor
+    moved = host_bytes(job, held, trained, model.rounds, inputs)
+    on_card = 0.0 if job.offload is not Offload.NONE else _optimizer(model, trained)
+    return {
+        "optimizer": on_card,
+        "optimizer on the host": host_optimizer_seconds(job, trained, setting),
+        "traffic with host memory": host_seconds(moved, busy, setting),
+    }
 
 
 def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
@@ -162,7 +183,7 @@ def _tensor(model: StepModel, setting: Setting) -> float:
         return 0.0
     group = group_of(layout, model.links, layout.tensor, 1)
     size = model.round_tokens * model.shape.hidden * ACTIVATION_BYTES
-    calls = (4 + 2 * (model.job.recompute is Recompute.FULL)) * model.shape.layers / layout.stages
+    calls = (4 + 2 * model.job.recompute.whole_layers) * model.shape.layers / layout.stages
     hidden = setting.take("overlap of tensor traffic", figure("training.tensor_overlap"))
     return calls * _timed(setting, Operation.ALL_REDUCE, group, size) * (1 - hidden)
 
@@ -286,9 +307,12 @@ def _between_copies(model: StepModel, setting: Setting, held: HeldPart) -> float
     return _timed(setting, Operation.ALL_REDUCE, group, size)
 
 
-def _optimizer(model: StepModel) -> float:
-    """States are read and written once by the ranks that hold them."""
+def _held(model: StepModel) -> float:
+    """Parameters whose states one GPU keeps."""
     params = total_params(model.shape) or active_of(model.shape) or 0
-    held = params / (model.layout.tensor * model.layout.stages * max(1, model.layout.shard))
-    held *= trained_share(model)
-    return 2 * held * model.job.precision.bytes_per_param / model.device.memory_bytes_per_s
+    return params / (model.layout.tensor * model.layout.stages * max(1, model.layout.shard))
+
+
+def _optimizer(model: StepModel, trained: float) -> float:
+    """States are read and written once by the ranks that hold them."""
+    return 2 * trained * model.job.precision.bytes_per_param / model.device.memory_bytes_per_s

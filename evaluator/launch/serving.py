@@ -17,7 +17,8 @@ MADE_ON_LOADING = {"fp8": "fp8", "bnb-nf4": "bitsandbytes"}
 """Formats into which an engine turns a 16-bit checkpoint; all others need one of that format."""
 VLLM_CACHE = {"fp8": "fp8", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
 SGLANG_CACHE = {**VLLM_CACHE, "fp8": "fp8_e4m3"}
-DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+SIXTEEN_BITS = frozenset({"auto", "bf16", "fp16"})
+DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 PROMPTS_PER_USER = 10
 """Requests of a benchmark for each user: long enough that filling and emptying hardly count."""
 
@@ -72,14 +73,27 @@ class Serving:
         return max(1, self.plan.replicas // self.plan.nodes)
 
 
+def refused(serving: Serving) -> str:
+    """What neither engine runs as it was judged. Empty where both do."""
+    job, form = serving.job, serving.workload.weights_format
+    if form.startswith("gguf:"):
+        return "GGUF files are for llama.cpp; set `weights_format` to one of safetensors."
+    if job.kv_dtype not in SIXTEEN_BITS and job.kv_dtype not in VLLM_CACHE:
+        return f"Its cache has 16 bits or fp8, not {job.kv_dtype}; set `kv_dtype` to fp8."
+    if job.draft_params:
+        return "A draft model needs settings of its own; leave out `draft_params`."
+    return ""
+
+
 def vllm(serving: Serving) -> EngineLaunch:
-    return EngineLaunch(
-        "vLLM",
-        VLLM_VERSION,
-        VLLM_SOURCE,
-        _vllm_commands(serving),
-        (Command("on machine 0, from another shell", _vllm_benchmark(serving)),),
-    )
+    engine = EngineLaunch("vLLM", VLLM_VERSION, VLLM_SOURCE, unsupported=refused(serving))
+    if engine.unsupported:
+        return engine
+    benchmark = Command(ASKED_FROM, _vllm_benchmark(serving))
+    return replace(engine, commands=_vllm_commands(serving), benchmark=(benchmark,))
+
+
+ASKED_FROM = "on machine 0, from another shell"
 
 
 def _vllm_commands(serving: Serving) -> tuple[Command, ...]:
@@ -174,13 +188,11 @@ def _vllm_benchmark(serving: Serving) -> str:
 
 
 def sglang(serving: Serving) -> EngineLaunch:
-    return EngineLaunch(
-        "SGLang",
-        SGLANG_VERSION,
-        SGLANG_SOURCE,
-        _sglang_commands(serving),
-        (Command("on machine 0, from another shell", _sglang_benchmark(serving)),),
-    )
+    engine = EngineLaunch("SGLang", SGLANG_VERSION, SGLANG_SOURCE, unsupported=refused(serving))
+    if engine.unsupported:
+        return engine
+    benchmark = Command(ASKED_FROM, _sglang_benchmark(serving))
+    return replace(engine, commands=_sglang_commands(serving), benchmark=(benchmark,))
 
 
 def _sglang_commands(serving: Serving) -> tuple[Command, ...]:

@@ -2,6 +2,22 @@
 
 from marketplace.sync.decisions import ACCEPTABLE
 from marketplace.sync.derived import refresh
-from marketplace.sync.running import rehearse, reject, reparse, sync_file, sync_source
+from marketplace.sync.running import (
+    rehearse,
+    rehearse_stored,
+    reject,
+    reparse,
+    sync_file,
+    sync_source,
+)
 
-__all__ = ["ACCEPTABLE", "refresh", "rehearse", "reject", "reparse", "sync_file", "sync_source"]
+__all__ = [
+    "ACCEPTABLE",
+    "refresh",
+    "rehearse",
+    "rehearse_stored",
+    "reject",
+    "reparse",
+    "sync_file",
+    "sync_source",
+]

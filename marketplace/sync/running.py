@@ -101,7 +101,16 @@ def rehearse(
     Raises FetchError or OSError when the pages cannot be had.
     """
     source, collect = Source.objects.get(pk=source_id), _from_file(path) if path else visit_site
-    visit = collect(source, reader_of(source), now or timezone.now())
+    return _rehearse(source_id, collect(source, reader_of(source), now or timezone.now()), now)
+
+
+def rehearse_stored(source_id: int, *, now: datetime | None = None) -> SyncRun | None:
+    """The same with the pages of the newest visit, as `reparse` would read them."""
+    last = _last_visit(source_id)
+    return _rehearse(source_id, visit_stored(last), now) if last else None
+
+
+def _rehearse(source_id: int, visit: Visit, now: datetime | None) -> SyncRun | None:
     with transaction.atomic():
         run = _run(source_id, lambda *_: visit, now)
         transaction.set_rollback(True)

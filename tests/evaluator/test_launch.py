@@ -351,3 +351,18 @@ def test_a_hostile_name_reaches_the_engine_as_one_word_and_runs_nothing(
 def test_an_empty_name_still_gives_a_command() -> None:
     assert safe_name("\x00\n") == "MODEL"
     assert command("vllm", "serve", safe_name("")) == "vllm serve MODEL"
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"weights_format": "gguf:Q4_K_M"}, "GGUF"),
+        ({"kv_dtype": "int8"}, "not int8; set `kv_dtype` to fp8"),
+    ],
+)
+def test_what_would_not_run_as_it_was_judged_gets_no_command(
+    keys: dict[str, str], words: str
+) -> None:
+    sheet = launch_of(serve("llama-3.1-8b", **keys), Plan(), ON)
+    assert sheet.commands == ()
+    assert all(words in one.unsupported for one in sheet.engines)

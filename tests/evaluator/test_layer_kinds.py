@@ -158,6 +158,20 @@ def test_adapters_sit_on_the_layers_that_have_their_matrices() -> None:
     assert adapters_in_layer(shape, lora, Layer(Mixer.RECURRENT, Feed.DENSE)) == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "sides"),
+    [
+        ("mamba", 64 * ((2560 + 2 * 5120) + (5120 + 2560))),
+        ("mamba2", 64 * ((4096 + 2 * 8192 + 2048 + 128) + (8192 + 4096))),
+        ("qwen", 36 * ((2048 + 8192 + 4096) + (4096 + 2048))),
+        ("nemotron", 23 * ((2688 + 2 * 4096 + 2048 + 64) + (4096 + 2688))),
+    ],
+)
+def test_layers_with_a_state_have_adapters_of_their_own(name: str, sides: int) -> None:
+    lora = Lora(rank=1, targets=("in_proj", "out_proj"))
+    assert adapter_params(SHAPES[name], lora) == sides
+
+
 def test_mamba_has_no_cache_that_grows() -> None:
     rank = rank_classes(SHAPES["mamba"], ONE)[0]
     assert bytes_per_token(SHAPES["mamba"], ServingJob(), ONE, rank) == 0

@@ -163,6 +163,8 @@ def test_the_card_against_the_engine(model: str, keys: dict[str, str], word: Hos
         ("A100", {"weights_format": "fp8"}, PASS),
         ("A100", {"weights_format": "fp8", "engine": "tensorrt-llm"}, FAIL),
         ("V100", {"weights_format": "fp8"}, FAIL),
+        ("A100", {"kv_dtype": "fp8"}, UNKNOWN),
+        ("H100", {"kv_dtype": "fp8_e4m3"}, PASS),
         ("V100", {"weights_format": "awq-int4"}, FAIL),
         ("V100", {"weights_format": "bf16"}, UNKNOWN),
         ("B200", {"weights_format": "nvfp4"}, PASS),

@@ -38,14 +38,19 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("names", nargs="*", metavar="SOURCE")
         parser.add_argument("--from", dest="path", type=Path, help="a file or folder to read")
+        parser.add_argument("--stored", action="store_true", help="read the stored pages again")
         parser.add_argument("--dry-run", action="store_true", help="show the changes, write none")
         parser.add_argument("--json", action="store_true", dest="as_json")
 
     def handle(self, *, names: list[str], as_json: bool, **options: Any) -> None:
         path, dry_run = options["path"], options["dry_run"]
         sources.keep_known_sources()
+        if path and options["stored"]:
+            raise CommandError("--stored: read --from as well, expected one", returncode=USAGE)
         if path:
             reports, bare = _from_path(names, path, dry_run)
+        elif options["stored"]:
+            reports, bare = [_replay(source, dry_run) for source in _named(names)], []
         else:
             reports, bare = [_sync(source, None, dry_run) for source in _named(names)], []
         write = _write_json if as_json else _write_table
@@ -129,9 +134,16 @@ def _sync(source: Source, path: Path | None, dry_run: bool) -> Report:
         return _entry(source, Outcome.FAILED, str(failure), {}, {})
 
 
+def _replay(source: Source, dry_run: bool) -> Report:
+    """The pages of the newest visit read by what we know now, without the network."""
+    read = sync.rehearse_stored if dry_run else sync.reparse
+    return _report(source, read(source.pk))
+
+
 def _report(source: Source, run: SyncRun | None) -> Report:
     if run is None:
-        return _entry(source, "busy", "Another worker is at it.", {}, {})
+        said = "Another worker is at it, or nothing is stored."
+        return _entry(source, "busy", said, {}, {})
     return _entry(source, run.outcome, run.reason, run.counts, run.drift)
 
 
