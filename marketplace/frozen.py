@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 
 from evaluator.candidates import Candidate
 from evaluator.outlook import words_of
@@ -54,7 +55,7 @@ def freeze(candidate: Candidate) -> dict[str, str]:
         "outlook": words_of(candidate.outlook, currency) if candidate.outlook else "not timed",
         "availability": offering.availability.value.replace("_", " "),
         "evidence": f"{plan.weakest.fact}, {plan.weakest.grade.word}",
-        "seen": seen.isoformat(timespec="seconds") if seen else "",
+        "seen": f"{seen.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if seen else "",
     }
 
 

@@ -23,7 +23,7 @@ from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
 from marketplace.seen import SHOWN
-from marketplace.templatetags.present import gib_number, gib_span, rate, spanned
+from marketplace.templatetags.present import derived_money, gib_number, gib_span, rate, spanned
 from marketplace.views.axes import Axes, axes_of
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
@@ -149,6 +149,13 @@ def _cost(one: Candidate, axes: Axes) -> str:
     return f"{cost.low:,.2f}–{cost.high:,.2f} {axes.cost_unit}" if cost else "unknown"
 
 
+def _hourly(one: Candidate) -> str:
+    if one.cost_per_hour is None:
+        return "not derivable"
+    currency = one.rate.quote.currency if one.rate.quote else None
+    return str(derived_money(one.cost_per_hour, currency))
+
+
 def _gpus(plan: Plan) -> str:
     return f"{plan.gpus} on {plan.nodes} machines" if plan.nodes > 1 else str(plan.gpus)
 
@@ -163,9 +170,7 @@ DECIDING: Mapping[str, Callable[[Candidate, Axes], str]] = {
     "Time": _time,
     "Cost": _cost,
     "Price as published": lambda one, _: rate(one.rate.quote),  # type: ignore[arg-type]
-    "Per hour, all machines": lambda one, _: (
-        "not derivable" if one.cost_per_hour is None else f"{one.cost_per_hour:,.4f}"
-    ),
+    "Per hour, all machines": lambda one, _: _hourly(one),
     "Availability": lambda one, _: one.offering.availability.value.replace("_", " "),
     "Weakest evidence": lambda one, _: f"{one.plan.weakest.fact}, {one.plan.weakest.grade.word}",
     "Warnings": lambda one, _: "; ".join(found.sentence for found in one.warnings) or "none",

@@ -17,7 +17,7 @@ from marketplace.versions import catalog_version
 
 View: TypeAlias = Callable[..., HttpResponse]
 
-MOST_PAGES = 400
+MOST_PAGES = 200
 """Kept by each process; the one asked for longest ago goes first."""
 
 SECONDS = 60

@@ -42,8 +42,13 @@ def test_only_routes_of_this_list_are_public() -> None:
     assert opened == {
         "accuracy",
         "compare",
+        "glossary",
+        "learn",
+        "plans",
+        "scaling",
         "shared",
         "shortlist",
+        "workload",
         "workloads",
         "listings",
         "listing",
