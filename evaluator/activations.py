@@ -55,8 +55,10 @@ class Held(NamedTuple):
 
 def held_of(kinds: Sequence[tuple[Layer, Number]]) -> Held:
     words = (Mixer.ATTENTION, Mixer.RECURRENT, Feed.DENSE, Feed.ROUTED)
-    counts = (sum(count for kind, count in kinds if word in kind) for word in words)
-    return Held(*counts, sum(count for _, count in kinds))
+    attend, recur, dense, routed = (
+        sum(count for kind, count in kinds if word in kind) for word in words
+    )
+    return Held(attend, recur, dense, routed, sum(count for _, count in kinds))
 
 
 def layer_bytes_per_token(sizes: Sizes, kind: Layer, job: TrainingJob, plan: Plan) -> Range:

@@ -132,16 +132,27 @@ class Choices:
         late = np.where(hours > job.deadline_hours, BROKEN, speed.promise)
         return np.where(speed.promise == UNTIMED, UNTIMED, late)
 
-    def narrowest(self, case: int) -> int:
-        """The narrowest plan as firm as the best one; where promises count, one that keeps them."""
-        rows = np.flatnonzero(self.serving.case == case)
-        rows = rows[self.serving.tier[rows] // 2 == self.tier[case] // 2]
+    def narrowest(self, cases: Column) -> Column:
+        """The narrowest plans as firm as the best ones; where promises count, that keep them."""
+        wanted = np.zeros(len(self.tier), dtype=bool)
+        wanted[cases] = True
+        firm = self.serving.tier // 2 == self.tier[self.serving.case] // 2
+        rows = np.flatnonzero(wanted[self.serving.case] & firm)
+        case, plan = self.serving.case[rows], self.serving.plan[rows]
+        place = np.lexsort((rows, self._breaks(case, plan), case))[::-1]
+        found = np.full(len(self.tier), NONE)
+        found[case[place]] = plan[place]
+        narrow: Column = found[cases]
+        return narrow
+
+    def _breaks(self, cases: Column, plans: Column) -> Column:
+        """Whether each plan breaks a promise; none does where nothing was promised."""
         if not self.rule.promised:
-            return int(self.serving.plan[rows[0]])
-        cases, plans = self.serving.case[rows], self.serving.plan[rows]
-        speed, on_demand = self.speed_of(cases, plans), np.zeros(len(rows), dtype=bool)
-        kept = rows[self.in_time(speed, self.hours(cases, plans, speed.work, on_demand)) == KEPT]
-        return int(self.serving.plan[(kept if len(kept) else rows)[0]])
+            return np.zeros(len(cases), dtype=bool)
+        speed, on_demand = self.speed_of(cases, plans), np.zeros(len(cases), dtype=bool)
+        hours = self.hours(cases, plans, speed.work, on_demand)
+        broken: Column = self.in_time(speed, hours) != KEPT
+        return broken
 
 
 def too_little_known(choices: Choices, least: Grade) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -43,11 +44,39 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
+class Lanes:
+    """Offers between which only the amount and the place decide: the cheaper one is always first.
+
+    `number` is the lane of each offer, `position` its place among all by rate and then by place.
+    """
+
+    number: Column
+    position: Column
+    count: int
+
+    def leaders(self, offers: Column) -> Column:
+        """Whether each of the offers is the first of its lane among them."""
+        lane, position = self.number[offers], self.position[offers]
+        best = np.full(self.count, len(self.position))
+        np.minimum.at(best, lane, position)
+        found: Column = position == best[lane]
+        return found
+
+    def together(self, offers: Column, chosen: Column) -> Column:
+        """Whether each of the offers is in the lane of a chosen one."""
+        wanted = np.zeros(self.count, dtype=bool)
+        wanted[self.number[chosen]] = True
+        found: Column = wanted[self.number[offers]]
+        return found
+
+
+@dataclass(frozen=True)
 class Fleet:
     """Offers in the order of their place, and the distinct machines that they offer.
 
     `machine` and `group` number the machine and the group of like offers of each; `offered` is how
-    many rentals the catalog has at least, by its own word; `waits` marks what cannot be had now.
+    many rentals the catalog has at least, by its own word; `waits` marks what cannot be had now,
+    `alone` groups of one.
     """
 
     offers: tuple[Offering, ...]
@@ -61,7 +90,9 @@ class Fleet:
     waits: Column
     places: Mapping[str, Column]
     prices: Prices
+    alone: Column
     _rates: dict[Terms, Rates] = field(default_factory=dict)
+    _lanes: dict[Terms, Lanes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, offerings: Iterable[Offering], machines: Mapping[str, Machine]) -> Fleet:
@@ -71,6 +102,7 @@ class Fleet:
         configurations = tuple(offers[first].configuration for first in firsts)
         held = [machines[configuration] for configuration in configurations]
         gpus, hardware = [_gpus(one) for one in held], Hardware.of(held)
+        group, _ = numbered(map(sameness, offers))
         return cls(
             offers=offers,
             configurations=configurations,
@@ -78,7 +110,8 @@ class Fleet:
             links=LinkTable.of(hardware),
             rentals=Rentals.of(hardware.kinds),
             machine=machine,
-            group=numbered(map(sameness, offers))[0],
+            group=group,
+            alone=np.bincount(group) == 1,
             offered=np.array([_offered(one) for one in offers], dtype=np.int32),
             waits=np.array([one.availability in WAITING for one in offers], dtype=bool),
             places=_places(offers),
@@ -90,6 +123,11 @@ class Fleet:
             self._rates[terms] = self.prices.rates(terms)
         return self._rates[terms]
 
+    def lanes(self, terms: Terms) -> Lanes:
+        if terms not in self._lanes:
+            self._lanes[terms] = _lanes(self, self.rates(terms))
+        return self._lanes[terms]
+
     def in_regions(self, needs: Needs) -> Column:
         """Whether each offer lies in a wanted region or zone. All do where none is named."""
         inside = np.full(len(self.offers), not needs.regions)
@@ -99,6 +137,13 @@ class Fleet:
 
     def groups(self, inside: Column) -> Groups:
         """The groups of the offers that are `inside`."""
+        return self.everything if inside.all() else self._groups(inside)
+
+    @cached_property
+    def everything(self) -> Groups:
+        return self._groups(np.ones(len(self.offers), dtype=bool))
+
+    def _groups(self, inside: Column) -> Groups:
         kept = np.flatnonzero(inside)
         first = np.full(len(self.offers), -1)
         first[self.group[kept[::-1]]] = kept[::-1]
@@ -108,8 +153,23 @@ class Fleet:
 
     def alike(self, offer: int, inside: Column) -> tuple[Offering, ...]:
         """The offers of one group, in the order of their place."""
+        if self.alone[self.group[offer]]:
+            return (self.offers[offer],)
         held = np.flatnonzero((self.group == self.group[offer]) & inside)
         return tuple(self.offers[place] for place in held)
+
+
+def _lanes(fleet: Fleet, rates: Rates) -> Lanes:
+    """By machine, by how the rate is billed, and by what can be had of it."""
+    signs = (np.nan_to_num(rates.billed_hours, nan=-1.0), rates.spot, fleet.waits, fleet.offered)
+    number = fleet.machine.copy()
+    for sign in signs:
+        _, own = np.unique(sign, return_inverse=True)
+        number = number * (own.max(initial=0) + 1) + own
+    lanes, number = np.unique(number, return_inverse=True)
+    position = np.empty(len(number), dtype=np.int64)
+    position[np.argsort(rates.per_hour, kind="stable")] = np.arange(len(number))
+    return Lanes(number, position, len(lanes))
 
 
 NOWHERE = np.array([], dtype=np.int64)

@@ -88,6 +88,11 @@ def clearing_rate(ranks: int, messages: tuple[int, ...], *, fabric: bool = False
     return f"at least {' and '.join(told)}"
 
 
+def is_amd(machine: Machine) -> bool:
+    """Whether all cards that its label may mean are AMD's, whose tools have other names."""
+    return {spec.vendor.lower() for spec in machine.specs} == {"amd"}
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """One group of a plan on its best GPUs, and what was seen of them.
@@ -122,7 +127,8 @@ class Held:
     def command(self) -> str:
         """The benchmark, pinned to the first group where it is not the whole machine."""
         group = self.placed.groups[0]
-        pin = f"CUDA_VISIBLE_DEVICES={','.join(map(str, group))} "
+        variable = "HIP_VISIBLE_DEVICES" if is_amd(self.machine) else "CUDA_VISIBLE_DEVICES"
+        pin = f"{variable}={','.join(map(str, group))} "
         whole = len(group) == self.topology.gpus
         return ("" if whole else pin) + benchmark_of(self.demand.use, self.ranks, self.messages)
 

@@ -125,9 +125,13 @@ def cores_item(cores: int | None, grade: Grade, working: int) -> HostItem:
     """Below one core per working GPU its process cannot be scheduled beside the others."""
     if cores is None:
         return CORES.unknown("The number of vCPUs is not stated.")
-    words = f"{cores} vCPUs for {working} working GPU{'s' if working > 1 else ''}."
-    remedy = f"Take a machine of {working} vCPUs or more, or a plan on {cores} GPUs or fewer."
+    words = f"{cores} vCPUs for {_gpus(working, 'working ')}."
+    remedy = f"Take {working} vCPUs or more, or a plan on {_gpus(cores)} or fewer."
     return CORES.passes(words, grade) if cores >= working else CORES.fails(words, grade, remedy)
+
+
+def _gpus(count: int, kind: str = "") -> str:
+    return f"{count} {kind}GPU{'s' if count > 1 else ''}"
 
 
 RAM = Asked("host RAM", ("ram_bytes",), "Ask for `free -h`.")

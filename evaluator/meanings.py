@@ -50,7 +50,10 @@ info = partial(Meaning, Severity.INFO)
 warning = partial(Meaning, Severity.WARNING)
 blocker = partial(Meaning, Severity.BLOCKER)
 
-ASK_TOPOLOGY = "Ask for `nvidia-smi topo -m` and `nvidia-smi topo -p2p r` from this very machine."
+ASK_TOPOLOGY = (
+    "Ask for `nvidia-smi topo -m` and `nvidia-smi topo -p2p r` (AMD: `rocm-smi --showtopo`) from "
+    "this very machine."
+)
 ASK_MEMORY = "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`."
 
 

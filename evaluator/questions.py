@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from evaluator.facts import Grade
 from evaluator.findings import Finding
+from evaluator.held import is_amd
 from evaluator.machine import Machine
 
 QUESTIONS = {
@@ -38,8 +39,8 @@ def _questions(machine: Machine, findings: Iterable[Finding]) -> Iterator[str]:
     count = machine.gpu_count.value
     if count != 1 and not machine.link.at_least(Grade.MEASURED):
         yield (
-            "How are the GPUs of this very machine joined? Please send `nvidia-smi topo -m`, "
-            "`nvidia-smi topo -p2p r` and `nvidia-smi nvlink --status`."
+            "How are the GPUs of this very machine joined? Please send "
+            f"{_listed(AMD_LINKS if is_amd(machine) else NVIDIA_LINKS)}."
         )
     if count != 1 and not machine.link_bytes_per_s.at_least(Grade.BENCHMARKED):
         ranks = count or "ALL"
@@ -58,6 +59,15 @@ def _request(remedy: str) -> str:
     return f"Please say {asked.removeprefix('Ask ')}."
 
 
+NVIDIA_LINKS = ("nvidia-smi topo -m", "nvidia-smi topo -p2p r", "nvidia-smi nvlink --status")
+AMD_LINKS = ("rocm-smi --showtopo", "amd-smi topology")
+
+
+def _listed(commands: tuple[str, ...]) -> str:
+    *first, last = (f"`{command}`" for command in commands)
+    return f"{', '.join(first)} and {last}"
+
+
 NVIDIA = (
     "nvidia-smi -L",
     "nvidia-smi",
@@ -72,8 +82,7 @@ AMD = ("rocm-smi --showtopo", "amd-smi topology", "df -h /dev/shm")
 
 def commands_for(machine: Machine) -> tuple[str, ...]:
     """Commands that read and change nothing, for the vendors that the label may mean."""
-    vendors = {spec.vendor.lower() for spec in machine.specs}
-    return AMD if vendors == {"amd"} else NVIDIA
+    return AMD if is_amd(machine) else NVIDIA
 
 
 def benchmark_for(machine: Machine) -> str:

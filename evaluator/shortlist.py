@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 import numpy as np
 
@@ -22,13 +23,16 @@ from evaluator.contest import (
     single_field,
 )
 from evaluator.economics import Terms, terms_of
-from evaluator.fleet import Fleet
+from evaluator.fleet import Fleet, Lanes
 from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
 from evaluator.judging import MEMORY_UNKNOWN, NOT_KNOWN, WHY, Judged, judge_hardware
 from evaluator.offers import Offering
 
 __all__ = ["Candidate", "Offering", "Shortlist", "judge_fleet", "shortlist"]
+
+Keys = Callable[[Field], tuple[Column, ...]]
+"""Columns to sort groups by, the first one first."""
 
 NOTHING_JUDGED = "no plan could be judged"
 OUTSIDE_REGIONS = "they are outside the wanted regions"
@@ -99,7 +103,7 @@ def shortlist(
         near_misses=tuple(clerk.candidates(picked.near)),
         hidden={reason: count for reason, count in race.hidden.items() if count},
         currency=race.terms.currency,
-        configurations=len(np.unique(fleet.machine[asked])),
+        configurations=int((np.bincount(fleet.machine[asked]) > 0).sum()),
         rule=race.choices.rule.sentence,
     )
 
@@ -122,6 +126,7 @@ class Race:
     fleet: Fleet
     choices: Choices
     terms: Terms
+    lanes: Lanes
     groups: Field
     hidden: Counter[str] = field(default_factory=Counter)
 
@@ -130,7 +135,7 @@ class Race:
         terms, needs = terms_of(workload), workload.needs
         choices = Choices.of(judged, fleet.hardware, workload)
         every = field_of(fleet, fleet.groups(inside), fleet.rates(terms), choices)
-        race = cls(fleet, choices, terms, every)
+        race = cls(fleet, choices, terms, fleet.lanes(terms), every)
         race._leave_out(needs)
         return race
 
@@ -151,8 +156,14 @@ class Race:
             self._drop(f"they cost more than {limit} {self.terms.currency} per hour", dear)
 
     def _drop(self, reason: str, out: Column) -> None:
-        self.hide(reason, int(self.groups.size[out].sum()))
-        self.groups = self.groups.keep(np.flatnonzero(~out))
+        if out.any():
+            self.hide(reason, int(self.groups.size[out].sum()))
+            self.groups = self.groups.keep(np.flatnonzero(~out))
+
+    @cached_property
+    def tier(self) -> Column:
+        """Of every group, once the needs have left some out."""
+        return self.groups.tier
 
     # --- picking
 
@@ -174,47 +185,59 @@ class Race:
         """The best of what serves: only those that may be among them are timed."""
         if count < 1:
             return []
-        near_top = down_to(self.groups.tier, rows, count)
+        near_top = down_to(self.tier, rows, count)
         self.choices.settle(self.groups.case[near_top])
-        held = self.groups.keep(near_top)
-        plan, speed = self.choices.plan[held.case], self.choices.speed.at(held.case)
-        keys = order(held, plan, speed, self.choices)
-        best = first_of(keys, np.arange(len(held)), count)
-        return [self._entry(held, row) for row in best]
+        best = self._front(self.groups, near_top, count, self._by_rule)
+        case, offer = self.groups.case[best], self.groups.offer[best]
+        chosen = (offer, self.choices.plan[case], self.choices.narrowest(case))
+        return [Entry(*map(int, row)) for row in zip(*chosen, strict=True)]
 
-    def _entry(self, held: Field, row: int) -> Entry:
-        case = int(held.case[row])
-        plan, narrowest = int(self.choices.plan[case]), self.choices.narrowest(case)
-        return Entry(int(held.offer[row]), plan, narrowest)
+    def _front(self, of: Field, rows: Column, count: int, keys: Keys) -> Column:
+        """The first `count` rows in order. The first of every lane tell which lanes matter."""
+
+        def first(some: Column) -> Column:
+            held = of.keep(some)
+            return some[first_of(keys(held), np.arange(len(held)), count)]
+
+        leading = first(rows[self.lanes.leaders(of.offer[rows])])
+        matter = self.lanes.together(of.offer[rows], of.offer[leading])
+        return first(rows[matter])
+
+    def _by_rule(self, held: Field) -> tuple[Column, ...]:
+        plan, speed = self.choices.plan[held.case], self.choices.speed.at(held.case)
+        return order(held, plan, speed, self.choices)
+
+    def _by_miss(self, held: Field) -> tuple[Column, ...]:
+        return nearness(held, self._gpus(held.plan))
 
     def _near(self, rows: Column) -> list[Entry]:
-        held = self.groups.keep(rows)
-        best = first_of(nearness(held, self._gpus(held.plan)), np.arange(len(held)), NEAR_MISSES)
-        return [Entry(int(held.offer[row]), int(held.plan[row])) for row in best]
+        best = self._front(self.groups, rows, NEAR_MISSES, self._by_miss)
+        return [Entry(int(self.groups.offer[row]), int(self.groups.plan[row])) for row in best]
 
     def _single(self) -> Entry | None:
         """The first in order among plans on one GPU; where none serves, the one that misses least.
 
         One with a comparable price comes before a firmer one whose cost nobody can say.
         """
-        held = single_field(self.fleet, self.groups, self.choices.judged.single)
+        leading = np.flatnonzero(self.lanes.leaders(self.groups.offer))
+        leaders = self.groups.keep(leading)
+        held = single_field(self.fleet, leaders, self.choices.judged.single)
         serving = np.flatnonzero(held.serves)
         best = self._firmest(held, serving) if len(serving) else self._least_missing(held)
         return Entry(int(held.offer[best[0]]), int(held.plan[best[0]])) if len(best) else None
 
     def _firmest(self, held: Field, rows: Column) -> Column:
         held_ranked = held.unranked * 8 + held.status * 2 + held.tight
-        near_top = down_to(held_ranked, rows, 1)
-        top = held.keep(near_top)
-        speed = self.choices.speed_of_singles(top.case)
-        keys = order(top, top.plan, speed, self.choices)
-        return near_top[first_of(keys, np.arange(len(top)), 1)]
+        return self._front(held, down_to(held_ranked, rows, 1), 1, self._by_rule_alone)
+
+    def _by_rule_alone(self, held: Field) -> tuple[Column, ...]:
+        return order(held, held.plan, self.choices.speed_of_singles(held.case), self.choices)
 
     def _least_missing(self, held: Field) -> Column:
         single = self.choices.judged.single
         misses = np.where(single.status[held.case] == NOT_KNOWN, np.inf, held.missing)
         rows = down_to(misses, np.arange(len(held)), 1)
-        return first_of(nearness(held, self._gpus(held.plan)), rows, 1)
+        return self._front(held, rows, 1, self._by_miss)
 
     def _without(self, single: Entry | None) -> Column:
         """All groups but that of row 0, where its best plan is the one that row 0 shows."""

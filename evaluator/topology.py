@@ -14,7 +14,7 @@ from evaluator.connections import FaultKind, Topology, rates_of
 from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.group_rates import reached
-from evaluator.held import benchmark_of, clearing_rate, need_of, programs_of
+from evaluator.held import benchmark_of, clearing_rate, is_amd, need_of, programs_of
 from evaluator.link_faults import with_shared_memory
 from evaluator.link_verdicts import SEVERITY, GroupVerdict, LinkVerdict, LinkWord
 from evaluator.links import (
@@ -37,6 +37,7 @@ from evaluator.units import GB
 __all__ = ["LinkVerdict", "LinkWord", "demand_word", "judge_link", "machine_findings"]
 
 ASK_INSIDE = "nvidia-smi topo -m; nvidia-smi topo -p2p r"
+ASK_INSIDE_AMD = "rocm-smi --showtopo; amd-smi topology"
 ASK_BETWEEN = "all_reduce_perf -b 1G -e 8G -f 2 on two machines"
 
 
@@ -46,7 +47,11 @@ CARRIES_BETWEEN = 10 * GB
 STARVES = 3 * GB
 """TCP over 25 Gb/s moves at most this."""
 CLEARED_BETWEEN = f"A bus bandwidth of {CARRIES_BETWEEN // GB} GB/s or more, with #wrong 0."
-CLEARED_BY = {ASK_INSIDE: CLEARED_INSIDE, ASK_BETWEEN: CLEARED_BETWEEN}
+CLEARED_BY = {
+    ASK_INSIDE: CLEARED_INSIDE,
+    ASK_INSIDE_AMD: CLEARED_INSIDE,
+    ASK_BETWEEN: CLEARED_BETWEEN,
+}
 """What result of a command would clear the doubt; a benchmark's where nothing else is named."""
 
 
@@ -113,7 +118,7 @@ def _messages(demand: Demand, exchanges: tuple[Traffic, ...]) -> tuple[int, ...]
 
 
 def demand_word(
-    plan: Plan, demand: Demand, machine: Machine, exchanges: Sequence[Traffic] = ()
+    plan: Plan, demand: Demand, machine: Machine, exchanges: tuple[Traffic, ...] = ()
 ) -> LinkWord:
     """The word alone, for one group of a plan; the worst of all its groups is the plan's."""
     return _judged(plan, demand, machine, exchanges).word
@@ -123,6 +128,8 @@ def _judge_demand(
     plan: Plan, demand: Demand, machine: Machine, exchanges: tuple[Traffic, ...]
 ) -> LinkVerdict:
     part = _judged(plan, demand, machine, exchanges)
+    if part.settled_by == ASK_INSIDE and is_amd(machine):
+        part = replace(part, settled_by=ASK_INSIDE_AMD)
     if part.cleared_by or not part.settled_by:
         return part
     return replace(part, cleared_by=_cleared_by(part.settled_by, demand, exchanges))

@@ -107,13 +107,14 @@ def fit_bar(fit: Fit) -> FitBar | None:
     if fit.needed is None or not fit.allowed_bytes:
         return None
     scale = BAR_WIDTH / (HEADROOM * max(fit.needed.high, fit.allowed_bytes))
+    room = f"{_gib(fit.needed.typical)} needed of {_gib(fit.allowed_bytes)} usable"
     return FitBar(
         typical=fit.needed.typical * scale,
         low=fit.needed.low * scale,
         high=fit.needed.high * scale,
         limit=fit.allowed_bytes * scale,
         word=fit.word.value,
-        text=f"{_gib(fit.needed.typical)} needed of {_gib(fit.allowed_bytes)} usable",
+        text=f"{room}: {_plain(fit.word)}.",
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from importlib.resources import files
 from time import perf_counter, process_time
 from typing import Any
@@ -28,20 +27,11 @@ from django.db import connection  # noqa: E402
 from django.test import Client  # noqa: E402
 
 from evaluator.columns import Models, budget_columns, plan_columns  # noqa: E402
-from evaluator.facts import declared  # noqa: E402
-from evaluator.fleet import Fleet  # noqa: E402
-from evaluator.gpus import specs  # noqa: E402
 from evaluator.jobs import Workload  # noqa: E402
-from evaluator.machine import Machine  # noqa: E402
 from evaluator.models import preset, presets  # noqa: E402
-from evaluator.offers import Offering  # noqa: E402
 from evaluator.plans import Plan  # noqa: E402
-from evaluator.prices import Basis, Quote, TimeUnit  # noqa: E402
 from evaluator.shapes import ModelShape  # noqa: E402
-from evaluator.shortlist import judge_fleet, shortlist  # noqa: E402
 from evaluator.sizes import Sizes  # noqa: E402
-from evaluator.verdict import judge_briefly  # noqa: E402
-from evaluator.workbook import Workbook  # noqa: E402
 from evaluator.workload import parse_workload, workload_presets  # noqa: E402
 from marketplace import sources, sync  # noqa: E402
 from marketplace.catalog.base import Page  # noqa: E402
@@ -49,10 +39,8 @@ from marketplace.catalog.registry import adapter_for  # noqa: E402
 from marketplace.models import Source  # noqa: E402
 from marketplace.samples.server import serve_samples  # noqa: E402
 from tests.bench_pages import bench_pages  # noqa: E402
+from tests.bench_shortlist import bench_shortlists  # noqa: E402
 from tests.bench_sync import bench_sync  # noqa: E402
-
-OFFERINGS = 20_000
-COUNTS = (1, 2, 4, 8)
 
 
 def fastest(work: Callable[[], object], rounds: int = 3) -> float:
@@ -68,56 +56,6 @@ def _seconds(work: Callable[[], object], clock: Callable[[], float] = perf_count
 
 def tell(name: str, ours: float, floor: float, against: str) -> None:
     print(f"{name:<44} {ours * 1000:>10.1f} ms {ours / floor:>8.2f} x {against}")
-
-
-def machines() -> dict[str, Machine]:
-    """One machine for each published card with a known size, in four sizes."""
-    made = (
-        Machine(
-            gpu_model=declared(spec.model),
-            specs=(spec,),
-            gpu_count=declared(count),
-            usable_bytes_per_gpu=declared(spec.usable_bytes),
-        )
-        for spec in specs()
-        if spec.usable_bytes
-        for count in COUNTS
-    )
-    return {machine.fingerprint(): machine for machine in made}
-
-
-def offerings(configurations: list[str]) -> list[Offering]:
-    quote = Quote(Decimal("1.00"), "USD", TimeUnit.HOUR, Basis.MACHINE)
-    return [
-        Offering(
-            key=str(number),
-            configuration=configurations[number % len(configurations)],
-            title=f"machine {number}",
-            quotes=(replace(quote, amount=Decimal(number % 977 + 1) / 100),),
-        )
-        for number in range(OFFERINGS)
-    ]
-
-
-def bench_shortlist() -> None:
-    workload = parse_workload(workload_presets()["train-llama-70b"])
-    held = machines()
-    offered = offerings(list(held))
-    fleet = Fleet.of(offered, held)
-    judged = judge_fleet(workload, fleet)
-    grouped = fastest(lambda: shortlist(workload, Fleet.of(offered, held)), rounds=1)
-    ranking = fastest(lambda: shortlist(workload, fleet, judged=judged))
-    sample = offered[:200]
-    each = fastest(
-        lambda: [judge_briefly(Workbook(workload), held[one.configuration]) for one in sample], 1
-    )
-    print(f"{OFFERINGS} offerings of {len(held)} configurations")
-    tell("judge and rank, grouped", grouped, each * OFFERINGS / len(sample), "judging each alone")
-    tell("rank judged offerings", ranking, fastest(lambda: sorted(offered, key=_amount)), "a sort")
-
-
-def _amount(offering: Offering) -> Decimal:
-    return offering.quotes[0].amount
 
 
 PAIRS = 1000
@@ -219,7 +157,7 @@ def _bench_pages() -> None:
 
 
 if __name__ == "__main__":
-    bench_shortlist()
+    bench_shortlists()
     bench_budgets()
     bench_reading()
     bench_sync_and_pages()

@@ -220,19 +220,23 @@ def _title(rank: Rank, plan: Plan) -> str:
 
 
 def _labels(moved: Sequence[Traffic]) -> dict[str, str]:
-    """Words of an arrow by its use: the first exchange of each, and how many more there are."""
-    found: dict[str, str] = {}
+    """Words of an arrow by its use, in the first unit of work: decode steps before prompts."""
+    found: dict[str, list[str]] = {}
     for one in moved:
-        use = USES.get(one.purpose, "copies")
-        sent = f"{_size(one.sent_bytes)} per {one.per.removeprefix('optimizer ')}"
-        if use == "copies" and use in found:
-            found[use] += f" + {sent} ({one.operation})"
-        else:
-            found.setdefault(use, f"{sent} ({one.operation})")
-    return found
+        if one.per == moved[0].per:
+            sent = f"{_size(one.sent_bytes)} per {one.per.removeprefix('optimizer ')}"
+            found.setdefault(USES.get(one.purpose, COPIES), []).append(f"{sent} ({one.operation})")
+    return {use: _shortened(told) for use, told in found.items()}
 
 
-USES = {"tensor parallel": "tensor", "pipeline": "stages"}
+def _shortened(told: Sequence[str]) -> str:
+    more = f" + {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
+    return " + ".join(told[:MOST_TOLD]) + more
+
+
+MOST_TOLD = 2
+COPIES = "copies"
+USES = {"tensor parallel": "tensor", "context": "tensor", "pipeline": "stages"}
 
 
 def _wires(
@@ -252,7 +256,7 @@ def _wires(
             yield _across(boxes[row, left], boxes[row, right], told)
     for column in columns if plan.dp > 1 else ():
         for upper, lower in pairwise(rows):
-            told = label.get("copies", "") if boxes[upper, column] is first else ""
+            told = label.get(COPIES, "") if boxes[upper, column] is first else ""
             yield _down(boxes[upper, column], boxes[lower, column], told)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from evaluator.candidates import Candidate
 from evaluator.facts import Fact
-from evaluator.host import HostItem, HostWord
+from evaluator.host import HostCounts, HostItem, HostWord, count
 from evaluator.machine import Machine
 from marketplace.seen import printed
 
@@ -29,10 +29,20 @@ class Line:
     grounds: tuple[Ground, ...]
 
 
-def checklist_of(items: Iterable[HostItem], machine: Machine) -> list[Line]:
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """The items of one plan, `plan` in words."""
+
+    plan: str
+    counts: HostCounts
+    lines: tuple[Line, ...]
+
+
+def checklist_of(candidate: Candidate, machine: Machine) -> Checklist:
     """What fails, then what is open, then what passes; in each the order of the questions."""
-    ordered = sorted(items, key=lambda item: FIRST[item.word])
-    return [Line(item, tuple(_grounds(item, machine))) for item in ordered]
+    ordered = sorted(candidate.host, key=lambda item: FIRST[item.word])
+    lines = tuple(Line(item, tuple(_grounds(item, machine))) for item in ordered)
+    return Checklist(candidate.plan.plan.label, count(candidate.host), lines)
 
 
 def _grounds(item: HostItem, machine: Machine) -> list[Ground]:

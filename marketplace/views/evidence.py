@@ -28,6 +28,7 @@ from marketplace.machines import machine_of
 from marketplace.models import Evidence, Listing, RentedMachine
 from marketplace.models.evidence import COUNTING, Change, EvidenceState
 from marketplace.seen import seen_lines
+from marketplace.seen_machines import timeline
 from marketplace.views.pages import render_page
 
 NOT_USABLE = 422
@@ -119,11 +120,13 @@ def _mine(request: HttpRequest, evidence_id: int) -> Evidence:
 
 @require_safe
 def evidence(request: HttpRequest, evidence_id: int) -> HttpResponse:
-    """One own paste as it is stored, with what was decided about it."""
+    """One own paste as it is stored, with what it shows and what was decided about it."""
     row = _mine(request, evidence_id)
+    (look,) = timeline([row])
     context = {
         "section": "listings",
         "evidence": row,
+        "lines": look.lines,
         "withdrawable": row.state in COUNTING,
         "reviews": row.reviews.all(),
     }

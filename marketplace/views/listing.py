@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -17,6 +18,7 @@ from evaluator.host import count
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.memory import budget, capacity
+from evaluator.offers import Offering
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import evaluations, listings, pictures
@@ -28,7 +30,7 @@ from marketplace.models import Listing
 from marketplace.price_history import Observation, price_history
 from marketplace.shelf import shelf
 from marketplace.views.attributes import attributes_of, other_words
-from marketplace.views.checklist import checklist_of
+from marketplace.views.checklist import Checklist, checklist_of
 from marketplace.views.chips import changed
 from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
@@ -54,6 +56,7 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     rented = own_machines(request.user, [row.pk]).get(row.pk)
     machine, verdict = machine_of(row, rented), evaluations.judge_listing(workload, row, rented)
     plan = chosen_plan(verdict, request.GET.get("plan", ""))
+    group = listings.offerings(Listing.objects.filter(pk=row.pk))
     context = {
         "section": "listings",
         "listing": row,
@@ -65,7 +68,8 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         "workload": workload,
         "verdict": verdict,
         **_prices(row),
-        **_offer(row, workload, verdict, machine),
+        **_offer(group, workload, verdict),
+        "checklist": _checklist(group, workload, verdict, machine, plan),
         **_history(row),
         **_similar(row),
         **_plans(verdict),
@@ -111,7 +115,7 @@ def chosen_plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:
 
 
 def _offer(
-    row: Listing, workload: Workload, verdict: MachineVerdict, machine: Machine
+    group: Sequence[Offering], workload: Workload, verdict: MachineVerdict
 ) -> dict[str, Any]:
     """The status and the checklist with what the offer itself adds: its rate, and whether it can
     be had. A machine that is sold out is ready for nothing.
@@ -119,14 +123,21 @@ def _offer(
     plan = verdict.best or verdict.nearest
     if plan is None:
         return {"status": verdict.status, "host": (), "counts": count(())}
-    group = listings.offerings(Listing.objects.filter(pk=row.pk))
     offer = candidate_of(group, verdict, plan, terms_of(workload))
-    return {
-        "status": offer.status,
-        "host": offer.host,
-        "counts": count(offer.host),
-        "checklist": checklist_of(offer.host, machine),
-    }
+    return {"status": offer.status, "host": offer.host, "counts": count(offer.host)}
+
+
+def _checklist(
+    group: Sequence[Offering],
+    workload: Workload,
+    verdict: MachineVerdict,
+    machine: Machine,
+    plan: PlanVerdict | None,
+) -> Checklist | None:
+    """Of the plan that is shown: another plan asks other things of the same host."""
+    if plan is None:
+        return None
+    return checklist_of(candidate_of(group, verdict, plan, terms_of(workload)), machine)
 
 
 def _plans(verdict: MachineVerdict) -> dict[str, Any]:

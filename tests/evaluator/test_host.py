@@ -38,10 +38,55 @@ def item(
     return next(one.word for one in found if one.name == name)
 
 
-def test_a_machine_of_which_nothing_is_known_fails_nothing() -> None:
-    words = {one.word for one in host_items(serve(), Plan(nodes=2, pp=2), Machine(), None)}
-    assert HostWord.FAIL not in words
-    assert HostWord.UNKNOWN in words
+PLANS = [Plan(), Plan(tp=8), Plan(replicas=8), Plan(dp=16, shard=16, nodes=2), Plan(pp=2, nodes=2)]
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_machine_of_which_nothing_is_known_fails_nothing(plan: Plan) -> None:
+    jobs = (serve(), train(offload="params", checkpoint_bytes=10**12, dataset_bytes=10**12))
+    for job in jobs:
+        words = {one.word for one in host_items(job, plan, Machine(), None)}
+        assert HostWord.FAIL not in words
+        assert HostWord.UNKNOWN in words
+
+
+ENOUGH = {
+    "vcpus": 512,
+    "ram_bytes": 8_000 * GB,
+    "local_storage_bytes": 50_000 * GB,
+    "persistent_storage": True,
+    "pcie_generation": 5,
+    "pcie_lanes": 16,
+    "shm_bytes": 64 * GB,
+    "power_limit_watts": 1_500,
+    "virtual": False,
+    "open_ports": 64,
+    "download_bytes_per_s": GB,
+    "driver_version": "590.44.01",
+    "cuda_version": "13.0",
+    "nccl_version": "2.28",
+}
+"""Of each attribute a value that suffices for every plan."""
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("fact", ENOUGH)
+def test_a_fact_that_suffices_never_worsens_a_word(fact: str, plan: Plan) -> None:
+    order = [HostWord.PASS, HostWord.UNKNOWN, HostWord.FAIL]
+    for job in (serve(), train(offload="optimizer", checkpoint_bytes=10**12)):
+        before = host_items(job, plan, machine(), WEIGHTS)
+        after = host_items(job, plan, machine(**{fact: declared(ENOUGH[fact])}), WEIGHTS)
+        assert [one.name for one in before] == [one.name for one in after]
+        for one, other in zip(before, after, strict=True):
+            assert order.index(other.word) <= order.index(one.word), one.name
+
+
+def test_a_machine_of_which_all_is_known_and_enough_leaves_little_open() -> None:
+    facts = {name: declared(value) for name, value in ENOUGH.items()}
+    linked = machine(link=measured(LinkClass.NVSWITCH), **facts)
+    for plan in PLANS[:3]:
+        found = host_items(serve(), plan, linked, WEIGHTS)
+        assert {one.word for one in found} == {HostWord.PASS}
 
 
 @pytest.mark.parametrize(

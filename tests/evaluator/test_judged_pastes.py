@@ -12,6 +12,7 @@ from evaluator.findings import Code
 from evaluator.jobs import Workload
 from evaluator.link_verdicts import LinkWord, cost_to_settle
 from evaluator.machine import LinkClass, Machine
+from evaluator.questions import questions_for
 from evaluator.verdict import PlanVerdict, judge
 from tests.codes.judged import (
     FABRIC_DOWN,
@@ -32,6 +33,7 @@ from tests.evaluator.pasted import (
     plan_of,
     with_paste,
 )
+from tests.evaluator.test_seen_machines import rocm_text
 
 PROVEN, OPEN = LinkWord.PROVEN, LinkWord.UNKNOWN
 POOR, AGAINST = LinkWord.INSUFFICIENT, LinkWord.CONTRADICTED
@@ -308,3 +310,15 @@ def test_a_machine_that_is_slow_as_a_whole_leaves_its_parts_open(
 def test_a_benchmark_of_small_messages_sets_no_link_speed() -> None:
     text = SWITCHED + benchmark_text(8, [(1 << 10, 0.06), (1 << 20, 18.0)])
     assert not with_paste(H100, text).link_bytes_per_s.known
+
+
+def test_a_machine_of_amd_is_settled_by_amds_tools() -> None:
+    of = machine("MI300X", 8, link=LinkClass.XGMI)
+    link = plan_of(judge(SERVE, of), "tp8").link
+    assert (link.word, link.settled_by) == (
+        LinkWord.CLAIMED,
+        "rocm-smi --showtopo; amd-smi topology",
+    )
+    seen = plan_of(judge(SERVE, with_paste(of, rocm_text(alike(8, "XGMI"), [0] * 8))), "tp4").link
+    assert seen.settled_by.startswith("HIP_VISIBLE_DEVICES=0,1,2,3 all_reduce_perf")
+    assert "rocm-smi --showtopo" in questions_for(of)[0]

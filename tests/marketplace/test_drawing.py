@@ -48,6 +48,10 @@ PLANS = [
     Plan(tp=4, dp=4, shard=4, nodes=2),
     Plan(tp=8, pp=4, nodes=4),
     Plan(dp=16, shard=8, nodes=2),
+    Plan(pp=4, virtual=2),
+    Plan(cp=4, dp=2, shard=8),
+    Plan(tp=16),
+    Plan(tp=2, pp=2, dp=4, shard=4, nodes=2),
 ]
 
 
@@ -80,6 +84,17 @@ def test_what_exchanges_nothing_has_no_wire() -> None:
 
 def test_each_word_of_a_link_has_its_letter() -> None:
     assert {diagram(Plan(tp=2), word).letter for word in LETTERS} == {"P", "C", "?", "X", ""}
+
+
+def test_a_wire_names_two_exchanges_and_counts_the_rest() -> None:
+    routed = parse_workload({"task": "train", "model": {"preset": "mixtral-8x7b-v0.1"}})
+    plan = Plan(tp=2, dp=4, ep=4, shard=4)
+    moved = traffic(routed, plan, trainable_params(routed))
+    link = LinkVerdict(LinkWord.CLAIMED, "A reason.")
+    drawn = plan_diagram(plan, placement_of(routed.model, plan, None), moved, link)
+    words = [wire.words for wire in drawn.wires if wire.words]
+    assert any(told.endswith(" more") and told.count("(") == 2 for told in words)
+    assert all(len(told) < 90 for told in words)
 
 
 def test_a_wide_plan_says_what_is_left_out() -> None:

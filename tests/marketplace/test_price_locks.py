@@ -96,3 +96,17 @@ def test_a_price_without_amount_or_currency_is_refused(
     assert "18.50 USD" in response.content.decode()
     synced.refresh_from_db()
     assert synced.corrections == {}
+
+
+def test_a_sync_after_the_last_day_brings_the_catalogs_price_back(
+    client: Client, synced: Listing, source: Source
+) -> None:
+    with time_machine.travel("2027-01-30 12:00Z"):
+        lock(client, synced, "18.50 USD", lock_until="2027-01-31")
+        synced.refresh_from_db()
+        assert synced.machine_hour_amount == Decimal("18.5")
+    with time_machine.travel("2027-02-01 12:00Z"):
+        sync.sync_source(source.pk)
+        synced.refresh_from_db()
+        assert synced.machine_hour_amount == Decimal(20)
+        assert asked_of(synced)[0][0] == 20

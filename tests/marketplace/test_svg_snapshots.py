@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.template.loader import render_to_string
 from syrupy.assertion import SnapshotAssertion
 
-from evaluator.budgets import Component, MemoryBudget, RankBudget
+from evaluator.budgets import Component, Fit, FitWord, MemoryBudget, RankBudget
 from evaluator.collectives import Operation, Traffic
 from evaluator.link_verdicts import LinkVerdict, LinkWord
+from evaluator.machine import LinkClass
 from evaluator.placement import placement_of
 from evaluator.plans import Plan
 from evaluator.ranges import Range, exact
@@ -22,6 +25,9 @@ from marketplace.drawing.loglog import LogLog, Measure, loglog
 from marketplace.drawing.memory_bars import CardSize, MemoryBars, memory_bars
 from marketplace.drawing.plan_diagram import SMALL, TOLD, PlanDiagram, Spacing, plan_diagram
 from marketplace.drawing.timeline import Stretch, Strip, Timeline, timeline
+from marketplace.link_matrix import link_matrix
+from marketplace.pictures import fit_bar, memory_picture, scatter_picture
+from tests.evaluator.topologies import joined
 
 SHAPE = ModelShape("a model", 4096, 32, 32000, Attention(32, 8, 128), 14336)
 
@@ -69,7 +75,18 @@ def curve() -> LogLog | None:
     return loglog(points, "strong", "Strong scaling")
 
 
+FITTED = Fit(FitWord.FITS, "every rank", Range(20 * GIB, 23 * GIB, 31 * GIB), 72 * GIB)
+PAIRS = joined("NV12", "NODE", "SYS", [(0, 1), (2, 3)], ("0", "0", "1", "1"))
+
 PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "two cards": ("_pool.svg", {}),
+    "need and room": ("_fitbar.svg", {"bar": fit_bar(FITTED)}),
+    "one plan's memory": ("_memory.svg", {"picture": memory_picture(memory_of(8), FITTED)}),
+    "links": ("_links.svg", {"links": link_matrix(PAIRS, LinkClass.NVSWITCH), "mark": ""}),
+    "accuracy": (
+        "accuracy/_scatter.svg",
+        {"picture": scatter_picture([(10 * GIB, 11 * GIB), (40 * GIB, 70 * GIB)])},
+    ),
     "memory bars": ("workload/_bars.svg", {"bars": bars()}),
     "a plan": ("plans/_diagram.svg", {"diagram": diagram()}),
     "a plan, small": ("plans/_mini.svg", {"diagram": diagram(SMALL)}),
@@ -96,3 +113,15 @@ def test_its_text_alternative_states_a_finding(name: str) -> None:
     assert described
     assert re.search(r"\d", described)
     assert described.rstrip().endswith((".", "?"))
+
+
+SPRITE = "_marks.svg"
+WITH_THEIR_MODULES = {"_cost_scatter.svg", "_price_history.svg"}
+"""Kept by the tests of the modules that draw them."""
+
+
+def test_no_picture_is_left_out() -> None:
+    folder = Path(settings.BASE_DIR) / "templates"
+    every = {str(path.relative_to(folder)) for path in folder.rglob("*.svg")}
+    kept = {template for template, _ in PICTURES.values()}
+    assert every == kept | WITH_THEIR_MODULES | {SPRITE}

@@ -308,3 +308,13 @@ def test_every_group_of_a_plan_says_what_it_moves_and_what_would_clear_it(
     assert "per optimizer step" in page
     assert "Cleared by:" in page
     assert "a rented test hour: 19.92 USD" in page
+
+
+def test_a_kept_paste_shows_its_facts_and_why_it_is_old(
+    mine: Client, ada: User, eight: Listing
+) -> None:
+    kept = put(eight, ada, PAIRS)
+    assert "NVLink between pairs" in text(mine, kept.get_absolute_url())
+    mine.post(f"/evidence/machines/{kept.machine_id}/changed/", {"change": "reboot"})
+    page = text(mine, kept.get_absolute_url())
+    assert "because of a reboot" in page

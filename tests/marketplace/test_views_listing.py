@@ -86,7 +86,7 @@ def test_a_measured_fact_outweighs_and_the_conflict_is_said(client: Client, eigh
 
 def test_the_checklist_is_counts_and_never_a_share(client: Client, eight: Listing) -> None:
     page = text(client, eight.get_absolute_url())
-    counts = re.search(r"Host checklist: (\d+) pass, 0 fail, (\d+) unknown", page)
+    counts = re.search(r"Host checklist of one GPU: (\d+) pass, 0 fail, (\d+) unknown", page)
     assert counts
     assert sum(map(int, counts.groups())) == page.count('What would settle it"')
     assert "%" not in page.partition("Host checklist")[2].partition("</table>")[0]
@@ -101,6 +101,12 @@ def test_an_item_shows_the_evidence_that_it_stands_on_and_what_would_settle_it(
     assert "snapshot 000000000000 of https://ridge.example/gpus" in checklist
     assert "Ask for <code>nvidia-smi -q -d POWER</code>" in checklist
     assert -1 < checklist.find("</svg>unknown") < checklist.find("</svg>pass")
+
+
+def test_the_checklist_is_that_of_the_plan_in_the_address(client: Client, eight: Listing) -> None:
+    page = text(client, f"{eight.get_absolute_url()}?workload=serve-llama-8b&plan=tp2")
+    assert "Host checklist of TP 2: " in page
+    assert "The size of /dev/shm is not stated." in page.partition('id="checklist"')[2]
 
 
 def test_a_fail_stands_first_with_its_remedy(client: Client, source: Source) -> None:
