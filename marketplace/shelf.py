@@ -16,7 +16,7 @@ import numpy as np
 from django.db.models import F
 from numpy.typing import NDArray
 
-from marketplace.expressions import Check, Node, fold, holds
+from marketplace.expressions import Check, Node, fold
 from marketplace.models import Listing
 from marketplace.versions import Version, catalog_version
 
@@ -49,27 +49,36 @@ NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A column of texts: the distinct ones without case, and which of them each row has.
+    """A column of texts: the distinct ones, the same without case, and which each row has.
 
     Number -1 is unknown.
     """
 
     names: tuple[str, ...]
+    folded: tuple[str, ...]
     number: Column
 
     @classmethod
     def of(cls, texts: Sequence[str | None]) -> Words:
         numbers: dict[str, int] = {}
         number = [numbers.setdefault(text, len(numbers)) if text else -1 for text in texts]
-        return cls(tuple(numbers), np.array(number, dtype=np.int64))
+        folded = tuple(name.casefold() for name in numbers)
+        return cls(tuple(numbers), folded, np.array(number, dtype=np.int64))
 
     def passing(self, check: Check) -> Column:
-        answers = [holds(check, name) for name in self.names]
-        return np.array([*answers, holds(check, None)], dtype=bool)[self.number]
+        unknown = self.number < 0
+        if check.value is None:
+            return np.asarray(unknown if check.op == "unknown" else ~unknown)
+        if check.op in ("has", "lacks"):
+            found = [check.value in name for name in self.folded]
+        else:
+            found = [check.value == name for name in self.folded]
+        wanted = np.array([*found, False], dtype=bool)[self.number]
+        return np.asarray(~unknown & (wanted if check.op in ("has", "is") else ~wanted))
 
     def ranks(self) -> Column:
         """The place of each row's text among all, in order; NaN where it is unknown."""
-        order = sorted(range(len(self.names)), key=lambda at: self.names[at].casefold())
+        order = sorted(range(len(self.names)), key=lambda at: self.folded[at])
         places = np.full(len(self.names) + 1, np.nan)
         places[order] = np.arange(len(order))
         return places[self.number]

@@ -152,8 +152,8 @@ def _cost(one: Candidate, axes: Axes) -> str:
 def _hourly(one: Candidate) -> str:
     if one.cost_per_hour is None:
         return "not derivable"
-    currency = one.rate.quote.currency if one.rate.quote else None
-    return str(derived_money(one.cost_per_hour, currency))
+    currency = one.rate.quote.currency if one.rate.quote else ""
+    return derived_money(one.cost_per_hour, currency)
 
 
 def _gpus(plan: Plan) -> str:
