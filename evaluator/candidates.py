@@ -144,14 +144,19 @@ def _firm(candidate: Candidate, currency: str | None) -> Decimal | None:
 
 
 def with_findings(candidate: Candidate, now: datetime | None = None) -> Candidate:
-    """The candidate with the doubts of the catalog, the machine, the plan and the offer."""
+    """The candidate with all that is doubted of it."""
+    return replace(candidate, findings=findings_on(candidate, now))
+
+
+def findings_on(candidate: Candidate, now: datetime | None = None) -> tuple[Finding, ...]:
+    """The doubts of the catalog, the machine, the plan and the offer, each once."""
     found = (
         *candidate.offering.findings,
         *candidate.machine.findings,
         *candidate.plan.findings,
         *_offer_findings(candidate, now),
     )
-    return replace(candidate, findings=tuple(dict.fromkeys(found)))
+    return tuple(dict.fromkeys(found))
 
 
 def _offer_findings(candidate: Candidate, now: datetime | None) -> Iterator[Finding]:

@@ -115,7 +115,8 @@ class Choices:
         if self.rule.goal is not Goal.FINISH or not len(cases):
             return np.full(len(cases), np.nan)
         wanted = np.zeros((len(self.hardware.kinds), self.judged.nodes.max() + 1), dtype=bool)
-        kinds, spans = self.judged.kind[cases], self.judged.nodes[plans]
+        kinds = self.hardware.loads_like[self.judged.kind[cases]]
+        spans = self.judged.nodes[plans]
         wanted[kinds, spans] = True
         before, factor = np.full(wanted.shape, np.nan), np.full(wanted.shape, np.nan)
         for kind, machines in zip(*np.nonzero(wanted), strict=True):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from evaluator.candidates import Candidate, candidate_of, price_of, with_findings
+from evaluator.candidates import Candidate, candidate_of, findings_on, price_of
 from evaluator.choices import Choices
 from evaluator.economics import Terms
 from evaluator.fleet import Fleet
 from evaluator.hardware import Column
 from evaluator.jobs import Workload
-from evaluator.outlook import outlook_at
-from evaluator.plans import Plan, narrowness
+from evaluator.judging import NONE
+from evaluator.outlook import Outlook, outlook_at
+from evaluator.plans import narrowness
 from evaluator.verdict import MachineVerdict, PlanVerdict, explained, findings_of, judge_plan
 
 
@@ -36,27 +37,28 @@ class Clerk:
     terms: Terms
     inside: Column
     now: datetime | None = None
-    machines: dict[tuple[int, frozenset[Plan]], MachineVerdict] = field(default_factory=dict)
 
     def ranked(self, entries: Sequence[Entry], ranks: Iterable[int]) -> Iterator[Candidate]:
         """Those of the ordered entries that have these ranks."""
-        return (replace(self._candidate(entries[rank]), rank=rank) for rank in ranks)
+        return (self._candidate(entries[rank], rank) for rank in ranks)
 
     def candidates(self, entries: Sequence[Entry]) -> Iterator[Candidate]:
         return (self._candidate(entry) for entry in entries)
 
-    def _candidate(self, entry: Entry) -> Candidate:
-        at = int(self.fleet.machine[entry.offer])
-        plans = self.choices.judged.plans
-        plan = self._verdict(at, plans[entry.plan])
-        narrowest = None if entry.narrowest is None else self._verdict(at, plans[entry.narrowest])
-        group = self.fleet.alike(entry.offer, self.inside)
-        made = candidate_of(group, self._machine(at, (plan, narrowest)), plan, self.terms)
-        found = with_findings(replace(made, narrowest=narrowest), self.now)
-        return self._timed(found, at) if found.status.serves else found
+    def _candidate(self, entry: Entry, rank: int | None = None) -> Candidate:
+        at, narrowest = int(self.fleet.machine[entry.offer]), entry.narrowest
+        plan, group = self._verdict(at, entry.plan), self.fleet.alike(entry.offer, self.inside)
+        made = candidate_of(group, self._machine(at, entry), plan, self.terms)
+        return replace(
+            made,
+            findings=findings_on(made, self.now),
+            narrowest=None if narrowest is None else self._verdict(at, narrowest),
+            outlook=self._outlook(made, at) if made.status.serves else None,
+            rank=rank,
+        )
 
-    def _timed(self, candidate: Candidate, at: int) -> Candidate:
-        """An outlook is worked out once for each machine, plan, price and what else it costs."""
+    def _outlook(self, candidate: Candidate, at: int) -> Outlook | None:
+        """Worked out once for each machine, plan, price and what else it costs."""
         plan, judged, workload = candidate.plan.plan, self.choices.judged, self.workload
         price = price_of(candidate)
         key = (at, plan, price, workload.costs, workload.budget_amount)
@@ -65,31 +67,30 @@ class Clerk:
             times = judged.clock.times(plan, int(hardware.kind[at]))
             found = outlook_at(workload, plan, hardware.machines[at], times, price)
             judged.outlooks[key] = found
-        return replace(candidate, outlook=judged.outlooks[key])
+        return judged.outlooks[key]
 
-    def _single(self, at: int) -> PlanVerdict | None:
-        judged = self.choices.judged
-        number = int(judged.single.plan[judged.case[at]])
-        return None if number < 0 else self._verdict(at, judged.plans[number])
-
-    def _verdict(self, at: int, plan: Plan) -> PlanVerdict:
+    def _verdict(self, at: int, number: int) -> PlanVerdict:
         """With the changes that would admit the plan, where it does not fit."""
-        judged, machine = self.choices.judged, self.fleet.hardware.machines[at]
-        if (at, plan) not in judged.written:
+        judged = self.choices.judged
+        if (at, number) not in judged.written:
+            plan, machine = judged.plans[number], self.fleet.hardware.machines[at]
             verdict = judge_plan(judged.book, plan, machine)
-            judged.written[at, plan] = explained(judged.book, verdict)
-        return judged.written[at, plan]
+            judged.written[at, number] = explained(judged.book, verdict)
+        return judged.written[at, number]
 
-    def _machine(self, at: int, shown: tuple[PlanVerdict | None, ...]) -> MachineVerdict:
-        """Cut down to the plans that a list shows, narrowest first."""
-        held = {one.plan: one for one in (*shown, self._single(at)) if one}
-        key = (at, frozenset(held))
-        if key not in self.machines:
-            self.machines[key] = self._verdict_with(at, held.values())
-        return self.machines[key]
+    def _machine(self, at: int, entry: Entry) -> MachineVerdict:
+        """Cut down to the plans that a list shows."""
+        judged = self.choices.judged
+        shown = {entry.plan, entry.narrowest, int(judged.single.plan[judged.case[at]])}
+        numbers = frozenset(one for one in shown if one is not None and one != NONE)
+        if (at, numbers) not in judged.machines:
+            judged.machines[at, numbers] = self._verdict_with(at, numbers)
+        return judged.machines[at, numbers]
 
-    def _verdict_with(self, at: int, plans: Iterable[PlanVerdict]) -> MachineVerdict:
+    def _verdict_with(self, at: int, numbers: Iterable[int]) -> MachineVerdict:
+        """Its plans narrowest first."""
         machine, judged = self.fleet.hardware.machines[at], self.choices.judged
+        plans = [self._verdict(at, number) for number in numbers]
         return MachineVerdict(
             configuration=self.fleet.configurations[at],
             gpu_model=machine.gpu_model.value or "",

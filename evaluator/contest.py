@@ -1,17 +1,18 @@
-"""Who comes before whom: the rules on columns, one element for each group of like offers."""
+"""Who comes before whom: the rules on columns, and the first few by them, lane by lane."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from evaluator.choices import NO_TIER, UNTIMED, Choices, Speed
-from evaluator.fleet import Fleet, Groups
+from evaluator.fleet import Fleet
 from evaluator.hardware import Column
 from evaluator.jobs import Costs
 from evaluator.judging import CONDITIONAL, NONE, NOT_KNOWN, READY, UNSUITABLE, Chosen
+from evaluator.lanes import Lanes
 from evaluator.rates import PRECISION, Rates
 from evaluator.rules import Goal
 from evaluator.spending import MILLION
@@ -20,15 +21,15 @@ from evaluator.units import SECONDS_PER_HOUR
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Groups that compete, each with one plan: columns with one element for each.
+    """Groups of like offers, each with one plan: columns with one element for each.
 
     `offer` is the first offer of the group by place, `case` its machine's, `per_hour` the rate of
-    one rental, NaN where it cannot be compared. `status` and the words after it are of the plan as
-    it is offered; `gone` marks offers of too few rentals.
+    one rental, NaN where it cannot be compared; those of one lane differ in these two alone.
+    `status` and the words after it are of the plan as it is offered; `gone` marks offers of too few
+    rentals.
     """
 
     offer: Column
-    size: Column
     case: Column
     per_hour: Column
     billed_hours: Column
@@ -68,14 +69,48 @@ class Field:
         return Field(**{item.name: getattr(self, item.name)[rows] for item in fields(self)})
 
 
-def field_of(fleet: Fleet, groups: Groups, rates: Rates, choices: Choices) -> Field:
-    """Every group with the narrowest plan of its best tier, or with the one that misses least."""
-    judged, offer = choices.judged, groups.first
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """Lanes that compete, each by its first group; `per_hour` is the rate of every offer."""
+
+    lanes: Lanes
+    leaders: Field
+    per_hour: Column
+
+    def keep(self, groups: Column) -> Heat:
+        """Of the marked groups alone."""
+        lanes, left = self.lanes.keep(groups)
+        return Heat(lanes, self._priced(self.leaders.keep(left), lanes.leaders), self.per_hour)
+
+    def keep_lanes(self, marked: Column) -> Heat:
+        return self if marked.all() else self.keep(self.lanes.spread(marked))
+
+    def _priced(self, of: Field, offer: Column) -> Field:
+        return replace(of, offer=offer, per_hour=self.per_hour[offer])
+
+    def members(self, rows: Column) -> Field:
+        """All groups of some lanes."""
+        of = self.leaders.keep(np.repeat(rows, self.lanes.groups[rows]))
+        return self._priced(of, self.lanes.offer[self.lanes.members(rows)])
+
+    def front(self, rows: Column, count: int, keys: Keys) -> Field:
+        """The first `count` groups of some lanes, in order. Leaders tell which lanes matter."""
+        leading = first_of(keys(self.leaders.keep(rows)), np.arange(len(rows)), count)
+        every = self.members(rows[leading])
+        return every.keep(first_of(keys(every), np.arange(len(every)), count))
+
+
+Keys = Callable[[Field], tuple[Column, ...]]
+"""Columns to sort groups by, the first one first."""
+
+
+def field_of(fleet: Fleet, offer: Column, rates: Rates, choices: Choices) -> Field:
+    """Every offer with the narrowest plan of its best tier, or with the one that misses least."""
+    judged = choices.judged
     case = judged.case[fleet.machine[offer]]
     best = _with_best(choices, judged.nearest)
     blank = Field(
         offer=offer,
-        size=groups.size,
         case=case,
         per_hour=rates.per_hour[offer],
         billed_hours=rates.billed_hours[offer],
@@ -102,9 +137,13 @@ def _with_best(choices: Choices, nearest: Chosen) -> Chosen:
     )
 
 
-def single_field(fleet: Fleet, of: Field, single: Chosen) -> Field:
+def on_one_gpu(fleet: Fleet, heat: Heat, single: Chosen) -> Heat:
     """The same groups with the plan on one GPU; those that have none are left out."""
-    of = of.keep(np.flatnonzero(single.plan[of.case] != NONE))
+    held = heat.keep_lanes(single.plan[heat.leaders.case] != NONE)
+    return replace(held, leaders=_single_field(fleet, held.leaders, single))
+
+
+def _single_field(fleet: Fleet, of: Field, single: Chosen) -> Field:
     blank = replace(
         of,
         rentals=np.ones(len(of), dtype=np.int64),
@@ -173,13 +212,12 @@ def first_of(keys: Sequence[Column], rows: Column, count: int) -> Column:
     return found[np.lexsort([key[found] for key in reversed(keys)])][:count]
 
 
-def down_to(key: Column, rows: Column, count: int) -> Column:
-    """The rows with the lowest keys, at least `count` of them, and all that are equal to the last.
+def down_to(key: Column, rows: Column, sizes: Column, count: int) -> Column:
+    """The rows with the lowest keys, whose sizes add up to `count`, and all equal to the last.
 
     Nothing after them can come into the first `count`.
     """
-    if len(rows) <= count:
-        return rows
-    values = key[rows]
-    found: Column = rows[values <= np.partition(values, count - 1)[count - 1]]
+    values, place = np.unique(key[rows], return_inverse=True)
+    held = np.cumsum(np.bincount(place, sizes[rows], minlength=len(values)))
+    found: Column = rows[place <= np.searchsorted(held, count)]
     return found

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from evaluator.economics import Terms
 from evaluator.hardware import Column, Hardware, numbered
 from evaluator.jobs import Needs
+from evaluator.lanes import Lanes, Order
 from evaluator.link_table import LinkTable
 from evaluator.machine import Availability, Machine
 from evaluator.offers import Offering, place_of, sameness
@@ -27,47 +27,6 @@ WAITING = frozenset(
 )
 """The catalog itself says that it cannot be had now, and not when."""
 PLENTY = np.iinfo(np.int32).max
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Offers that differ in nothing but their place, of those that are looked at.
-
-    `first` is the offer of each group that comes first by place, `size` how many there are.
-    """
-
-    first: Column
-    size: Column
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-
-@dataclass(frozen=True, slots=True)
-class Lanes:
-    """Offers between which only the amount and the place decide: the cheaper one is always first.
-
-    `number` is the lane of each offer, `position` its place among all by rate and then by place.
-    """
-
-    number: Column
-    position: Column
-    count: int
-
-    def leaders(self, offers: Column) -> Column:
-        """Whether each of the offers is the first of its lane among them."""
-        lane, position = self.number[offers], self.position[offers]
-        best = np.full(self.count, len(self.position))
-        np.minimum.at(best, lane, position)
-        found: Column = position == best[lane]
-        return found
-
-    def together(self, offers: Column, chosen: Column) -> Column:
-        """Whether each of the offers is in the lane of a chosen one."""
-        wanted = np.zeros(self.count, dtype=bool)
-        wanted[self.number[chosen]] = True
-        found: Column = wanted[self.number[offers]]
-        return found
 
 
 @dataclass(frozen=True)
@@ -92,6 +51,7 @@ class Fleet:
     prices: Prices
     alone: Column
     _rates: dict[Terms, Rates] = field(default_factory=dict)
+    _orders: dict[Terms, Order] = field(default_factory=dict)
     _lanes: dict[Terms, Lanes] = field(default_factory=dict)
 
     @classmethod
@@ -123,10 +83,21 @@ class Fleet:
             self._rates[terms] = self.prices.rates(terms)
         return self._rates[terms]
 
-    def lanes(self, terms: Terms) -> Lanes:
+    def lanes(self, terms: Terms, inside: Column) -> Lanes:
+        """The groups of the offers that are `inside`, lane by lane."""
+        if not inside.all():
+            return self._order(terms).lanes(*self._groups(inside))
         if terms not in self._lanes:
-            self._lanes[terms] = _lanes(self, self.rates(terms))
+            self._lanes[terms] = self._order(terms).lanes(*self._groups(inside))
         return self._lanes[terms]
+
+    def _order(self, terms: Terms) -> Order:
+        if terms not in self._orders:
+            rates = self.rates(terms)
+            billed = np.nan_to_num(rates.billed_hours, nan=-1.0)
+            signs = (self.machine, billed, rates.spot, self.waits, self.offered)
+            self._orders[terms] = Order.of(signs, rates.per_hour)
+        return self._orders[terms]
 
     def in_regions(self, needs: Needs) -> Column:
         """Whether each offer lies in a wanted region or zone. All do where none is named."""
@@ -135,21 +106,14 @@ class Fleet:
             inside[self.places.get(region.casefold(), NOWHERE)] = True
         return inside
 
-    def groups(self, inside: Column) -> Groups:
-        """The groups of the offers that are `inside`."""
-        return self.everything if inside.all() else self._groups(inside)
-
-    @cached_property
-    def everything(self) -> Groups:
-        return self._groups(np.ones(len(self.offers), dtype=bool))
-
-    def _groups(self, inside: Column) -> Groups:
+    def _groups(self, inside: Column) -> tuple[Column, Column]:
+        """The offer of each group that comes first by place, and how many there are."""
         kept = np.flatnonzero(inside)
         first = np.full(len(self.offers), -1)
         first[self.group[kept[::-1]]] = kept[::-1]
         size = np.bincount(self.group[kept], minlength=len(self.offers))
         present = first >= 0
-        return Groups(first[present], size[present])
+        return first[present], size[present]
 
     def alike(self, offer: int, inside: Column) -> tuple[Offering, ...]:
         """The offers of one group, in the order of their place."""
@@ -157,19 +121,6 @@ class Fleet:
             return (self.offers[offer],)
         held = np.flatnonzero((self.group == self.group[offer]) & inside)
         return tuple(self.offers[place] for place in held)
-
-
-def _lanes(fleet: Fleet, rates: Rates) -> Lanes:
-    """By machine, by how the rate is billed, and by what can be had of it."""
-    signs = (np.nan_to_num(rates.billed_hours, nan=-1.0), rates.spot, fleet.waits, fleet.offered)
-    number = fleet.machine.copy()
-    for sign in signs:
-        _, own = np.unique(sign, return_inverse=True)
-        number = number * (own.max(initial=0) + 1) + own
-    lanes, number = np.unique(number, return_inverse=True)
-    position = np.empty(len(number), dtype=np.int64)
-    position[np.argsort(rates.per_hour, kind="stable")] = np.arange(len(number))
-    return Lanes(number, position, len(lanes))
 
 
 NOWHERE = np.array([], dtype=np.int64)

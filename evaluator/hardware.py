@@ -61,13 +61,15 @@ def _identity(value: Any) -> Hashable:
 class Hardware:
     """Distinct machines. Columns have one element for each, NaN or -1 where it is not known.
 
-    `kinds` holds one machine of each kind, `kind` the number of each machine's. Bytes
-    are floats, exact to 2^53. `kept` holds columns that others worked out, by what they asked.
+    `kinds` holds one machine of each kind, `kind` the number of each machine's, and `loads_like`
+    the first kind that loads as fast as each. Bytes are floats, exact to 2^53. `kept` holds columns
+    that others worked out, by what they asked.
     """
 
     machines: tuple[Machine, ...]
     kinds: tuple[Machine, ...]
     kind: Column
+    loads_like: Column
     vcpus: Column
     ram_bytes: Column
     local_storage_bytes: Column
@@ -77,10 +79,13 @@ class Hardware:
     @classmethod
     def of(cls, machines: Sequence[Machine]) -> Hardware:
         kind, firsts = numbered(kind_of(machine) for machine in machines)
+        kinds = tuple(machines[first] for first in firsts)
+        loading, first_kinds = numbered(one.download_bytes_per_s.value for one in kinds)
         return cls(
             machines=tuple(machines),
-            kinds=tuple(machines[first] for first in firsts),
+            kinds=kinds,
             kind=kind,
+            loads_like=np.array(first_kinds, dtype=np.int64)[loading],
             vcpus=_numbers(machines, "vcpus", float, np.nan),
             ram_bytes=_numbers(machines, "ram_bytes", float, np.nan),
             local_storage_bytes=_numbers(machines, "local_storage_bytes", float, np.nan),

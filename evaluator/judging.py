@@ -24,6 +24,7 @@ from evaluator.plans import Plan
 from evaluator.verdict import (
     MOST_MACHINES,
     ORDER,
+    MachineVerdict,
     PlanVerdict,
     Status,
     countable_gpus,
@@ -127,8 +128,8 @@ class Judged:
 
     `narrowest` serves, `single` takes one GPU, `nearest` does not serve and misses least, as in a
     `MachineVerdict`. `tried` counts the plans of each case, `rentals` is how many of the machine
-    those plans take that count. `written` and `outlooks` keep in full what
-    was shown, by machine and plan.
+    those plans take that count. `written`, `machines` and `outlooks` keep in
+    full what was shown, by machine and the numbers of the plans shown on it.
     """
 
     workload: Workload
@@ -143,7 +144,8 @@ class Judged:
     nearest: Chosen
     tried: Column
     rentals: Column
-    written: dict[tuple[int, Plan], PlanVerdict] = field(default_factory=dict)
+    written: dict[tuple[int, int], PlanVerdict] = field(default_factory=dict)
+    machines: dict[tuple[int, frozenset[int]], MachineVerdict] = field(default_factory=dict)
     outlooks: dict[Hashable, Outlook | None] = field(default_factory=dict)
 
     @cached_property

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 
 import numpy as np
 
 from evaluator.candidates import Candidate
 from evaluator.choices import Choices, too_little_known
 from evaluator.clerk import Clerk, Entry
-from evaluator.contest import (
-    Field,
-    down_to,
-    field_of,
-    first_of,
-    nearness,
-    order,
-    single_field,
-)
+from evaluator.contest import Field, Heat, down_to, field_of, nearness, on_one_gpu, order
 from evaluator.economics import Terms, terms_of
-from evaluator.fleet import Fleet, Lanes
+from evaluator.fleet import Fleet
 from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
 from evaluator.judging import MEMORY_UNKNOWN, NOT_KNOWN, WHY, Judged, judge_hardware
 from evaluator.offers import Offering
+from evaluator.rates import PRECISION
 
 __all__ = ["Candidate", "Offering", "Shortlist", "judge_fleet", "shortlist"]
-
-Keys = Callable[[Field], tuple[Column, ...]]
-"""Columns to sort groups by, the first one first."""
 
 NOTHING_JUDGED = "no plan could be judged"
 OUTSIDE_REGIONS = "they are outside the wanted regions"
@@ -126,17 +115,17 @@ class Race:
     fleet: Fleet
     choices: Choices
     terms: Terms
-    lanes: Lanes
-    groups: Field
+    heat: Heat
     hidden: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, workload: Workload, fleet: Fleet, judged: Judged, inside: Column) -> Race:
-        terms, needs = terms_of(workload), workload.needs
+        terms, rates = terms_of(workload), fleet.rates(terms_of(workload))
         choices = Choices.of(judged, fleet.hardware, workload)
-        every = field_of(fleet, fleet.groups(inside), fleet.rates(terms), choices)
-        race = cls(fleet, choices, terms, fleet.lanes(terms), every)
-        race._leave_out(needs)
+        lanes = fleet.lanes(terms, inside)
+        leaders = field_of(fleet, lanes.leaders, rates, choices)
+        race = cls(fleet, choices, terms, Heat(lanes, leaders, rates.per_hour))
+        race._leave_out(workload.needs)
         return race
 
     def hide(self, reason: str, count: int) -> None:
@@ -144,133 +133,129 @@ class Race:
 
     def _leave_out(self, needs: Needs) -> None:
         """Takes out what the workload's own needs exclude. An unknown price is not excluded."""
-        self._drop(NOTHING_JUDGED, self.choices.judged.nothing[self.groups.case])
+        self._drop_cases(NOTHING_JUDGED, self.choices.judged.nothing)
         if needs.min_grade is not None:
             little = too_little_known(self.choices, needs.min_grade)
-            self._drop(
-                f"less is known of them than {needs.min_grade.word}", little[self.groups.case]
-            )
+            self._drop_cases(f"less is known of them than {needs.min_grade.word}", little)
         limit = needs.max_price_per_hour
         if limit is not None:
-            dear = ~self.groups.unranked & (self.groups.cost > float(limit))
+            dear = self._dear(float(limit))
             self._drop(f"they cost more than {limit} {self.terms.currency} per hour", dear)
 
-    def _drop(self, reason: str, out: Column) -> None:
-        if out.any():
-            self.hide(reason, int(self.groups.size[out].sum()))
-            self.groups = self.groups.keep(np.flatnonzero(~out))
+    def _dear(self, limit: float) -> Column:
+        """By group."""
+        lanes = self.heat.lanes
+        per_hour = self.heat.per_hour[lanes.offer]
+        cost = np.round(per_hour * lanes.spread(self.heat.leaders.rentals), PRECISION)
+        found: Column = cost > limit
+        return found
 
-    @cached_property
-    def tier(self) -> Column:
-        """Of every group, once the needs have left some out."""
-        return self.groups.tier
+    def _drop_cases(self, reason: str, out: Column) -> None:
+        if out.any():
+            self._drop(reason, self.heat.lanes.spread(out[self.heat.leaders.case]))
+
+    def _drop(self, reason: str, out: Column) -> None:
+        self.hide(reason, int(self.heat.lanes.size[out].sum()))
+        self.heat = self.heat.keep(~out)
 
     # --- picking
 
     def picked(self, limit: int) -> Picked:
         single = self._single()
         others = self._without(single)
-        serves, unranked = self.groups.serves[others], self.groups.unranked[others]
+        serves, unranked = others.leaders.serves, others.leaders.unranked
         room = limit - (single is not None)
-        rows = self._serving(others[serves & ~unranked], room)
+        rows = self._serving(others, serves & ~unranked, room)
         parts = Picked(
             [single, *rows] if single else rows,
-            self._serving(others[serves & unranked], limit),
-            self._near(others[~serves]),
+            self._serving(others, serves & unranked, limit),
+            self._near(others, ~serves),
         )
         self._count_hidden(parts)
         return parts
 
-    def _serving(self, rows: Column, count: int) -> list[Entry]:
+    def _serving(self, heat: Heat, marked: Column, count: int) -> list[Entry]:
         """The best of what serves: only those that may be among them are timed."""
         if count < 1:
             return []
-        near_top = down_to(self.tier, rows, count)
-        self.choices.settle(self.groups.case[near_top])
-        best = self._front(self.groups, near_top, count, self._by_rule)
-        case, offer = self.groups.case[best], self.groups.offer[best]
-        chosen = (offer, self.choices.plan[case], self.choices.narrowest(case))
+        rows, of = np.flatnonzero(marked), heat.leaders
+        near_top = down_to(of.tier, rows, heat.lanes.groups, count)
+        self.choices.settle(of.case[near_top])
+        best = heat.front(near_top, count, self._by_rule)
+        chosen = (best.offer, self.choices.plan[best.case], self.choices.narrowest(best.case))
         return [Entry(*map(int, row)) for row in zip(*chosen, strict=True)]
-
-    def _front(self, of: Field, rows: Column, count: int, keys: Keys) -> Column:
-        """The first `count` rows in order. The first of every lane tell which lanes matter."""
-
-        def first(some: Column) -> Column:
-            held = of.keep(some)
-            return some[first_of(keys(held), np.arange(len(held)), count)]
-
-        leading = first(rows[self.lanes.leaders(of.offer[rows])])
-        matter = self.lanes.together(of.offer[rows], of.offer[leading])
-        return first(rows[matter])
 
     def _by_rule(self, held: Field) -> tuple[Column, ...]:
         plan, speed = self.choices.plan[held.case], self.choices.speed.at(held.case)
         return order(held, plan, speed, self.choices)
 
     def _by_miss(self, held: Field) -> tuple[Column, ...]:
-        return nearness(held, self._gpus(held.plan))
+        return nearness(held, self.choices.judged.gpus[held.plan])
 
-    def _near(self, rows: Column) -> list[Entry]:
-        best = self._front(self.groups, rows, NEAR_MISSES, self._by_miss)
-        return [Entry(int(self.groups.offer[row]), int(self.groups.plan[row])) for row in best]
+    def _near(self, heat: Heat, marked: Column) -> list[Entry]:
+        return _entries(heat.front(np.flatnonzero(marked), NEAR_MISSES, self._by_miss))
 
     def _single(self) -> Entry | None:
         """The first in order among plans on one GPU; where none serves, the one that misses least.
 
         One with a comparable price comes before a firmer one whose cost nobody can say.
         """
-        leading = np.flatnonzero(self.lanes.leaders(self.groups.offer))
-        leaders = self.groups.keep(leading)
-        held = single_field(self.fleet, leaders, self.choices.judged.single)
-        serving = np.flatnonzero(held.serves)
-        best = self._firmest(held, serving) if len(serving) else self._least_missing(held)
-        return Entry(int(held.offer[best[0]]), int(held.plan[best[0]])) if len(best) else None
+        heat = on_one_gpu(self.fleet, self.heat, self.choices.judged.single)
+        serving = np.flatnonzero(heat.leaders.serves)
+        best = self._firmest(heat, serving) if len(serving) else self._least_missing(heat)
+        return next(iter(_entries(best)), None)
 
-    def _firmest(self, held: Field, rows: Column) -> Column:
-        held_ranked = held.unranked * 8 + held.status * 2 + held.tight
-        return self._front(held, down_to(held_ranked, rows, 1), 1, self._by_rule_alone)
+    def _firmest(self, heat: Heat, rows: Column) -> Field:
+        of = heat.leaders
+        firmness = of.unranked * 8 + of.status * 2 + of.tight
+        rows = down_to(firmness, rows, heat.lanes.groups, 1)
+        return heat.front(rows, 1, self._by_rule_alone)
 
     def _by_rule_alone(self, held: Field) -> tuple[Column, ...]:
         return order(held, held.plan, self.choices.speed_of_singles(held.case), self.choices)
 
-    def _least_missing(self, held: Field) -> Column:
-        single = self.choices.judged.single
-        misses = np.where(single.status[held.case] == NOT_KNOWN, np.inf, held.missing)
-        rows = down_to(misses, np.arange(len(held)), 1)
-        return self._front(held, rows, 1, self._by_miss)
+    def _least_missing(self, heat: Heat) -> Field:
+        single, of = self.choices.judged.single, heat.leaders
+        misses = np.where(single.status[of.case] == NOT_KNOWN, np.inf, of.missing)
+        rows = down_to(misses, np.arange(len(of)), heat.lanes.groups, 1)
+        return heat.front(rows, 1, self._by_miss)
 
-    def _without(self, single: Entry | None) -> Column:
+    def _without(self, single: Entry | None) -> Heat:
         """All groups but that of row 0, where its best plan is the one that row 0 shows."""
-        rows = np.arange(len(self.groups))
         if single is None:
-            return rows
-        (row,) = np.flatnonzero(self.groups.offer == single.offer)
-        if self.groups.serves[row]:
-            self.choices.settle(self.groups.case[[row]])
-        same = self._plans(self.groups)[row] == single.plan
-        return rows[rows != row] if same else rows
+            return self.heat
+        lanes, of = self.heat.lanes, self.heat.leaders
+        others = lanes.offer != single.offer
+        row = lanes.lane_of(np.flatnonzero(~others))
+        if of.serves[row].all():
+            self.choices.settle(of.case[row])
+        same = self._plans(of)[row] == single.plan
+        return self.heat.keep(others) if same.all() else self.heat
 
     def _plans(self, of: Field) -> Column:
-        """The plan of each group: what serves takes the best by the rule, where that is known."""
+        """The plan of each: what serves takes the best by the rule, where that is known."""
         return np.where(of.serves, self.choices.plan[of.case], of.plan)
-
-    def _gpus(self, plans: Column) -> Column:
-        return self.choices.judged.gpus[plans]
 
     # --- counting
 
     def _count_hidden(self, parts: Picked) -> None:
         """Every offering that no part shows, under the first reason that holds."""
-        of, shown = self.groups, np.zeros(len(self.fleet.offers), dtype=bool)
+        lanes, of = self.heat.lanes, self.heat.leaders
+        shown = np.zeros(len(self.fleet.offers), dtype=bool)
         shown[[entry.offer for entry in parts.entries]] = True
-        seen = shown[of.offer]
-        self.hide(SAME_ELSEWHERE, int((of.size[seen] - 1).sum()))
-        below = ~seen & of.serves
-        self.hide(BEYOND_LIMIT, int(of.size[below].sum()))
+        seen = np.flatnonzero(shown[lanes.offer])
+        self.hide(SAME_ELSEWHERE, int((lanes.size[seen] - 1).sum()))
+        left = lanes.offers
+        np.subtract.at(left, lanes.lane_of(seen), lanes.size[seen])
+        self.hide(BEYOND_LIMIT, int(left[of.serves].sum()))
         reasons = np.where(of.gone & np.isin(of.why, GIVES_WAY), len(WHY), of.why)
-        counts = np.bincount(reasons[~seen & ~of.serves], of.size[~seen & ~of.serves])
+        counts = np.bincount(reasons[~of.serves], left[~of.serves])
         for reason, count in zip((*WHY, GONE), counts, strict=False):
             self.hide(reason, int(count))
+
+
+def _entries(of: Field) -> list[Entry]:
+    return [Entry(int(offer), int(plan)) for offer, plan in zip(of.offer, of.plan, strict=True)]
 
 
 GIVES_WAY = (0, WHY.index(MEMORY_UNKNOWN))
