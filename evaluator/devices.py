@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from evaluator.gpus import GpuSpec, specs_of
-from evaluator.ranges import Number, Range, exact, spread
+from evaluator.ranges import Few, Number, Range, exact
 
 TERA = 10**12
 MULTIPLIED_IN = {
@@ -47,33 +45,30 @@ class Devices(Device):
     `cards` are the distinct devices, `which` the number of each element's.
     """
 
-    cards: tuple[Device, ...]
+    cards: Few[Device]
     which: Any
 
     @classmethod
-    def of(cls, cards: Sequence[Device], which: Any) -> Devices:
-        made = cls(
-            generation="",
-            half_flops=np.array([one.half_flops for one in cards])[which],
-            peaks=(),
-            memory_bytes_per_s=np.array([one.memory_bytes_per_s for one in cards])[which],
-            usable_bytes=None,
-        )
-        object.__setattr__(made, "cards", tuple(cards))
+    def of(cls, cards: Few[Device], which: Any) -> Devices:
+        half = cards.each("half", lambda one: exact(one.half_flops), which)
+        memory = cards.each("memory", lambda one: exact(one.memory_bytes_per_s), which)
+        made = cls("", half.typical, (), memory.typical, None)
+        object.__setattr__(made, "cards", cards)
         object.__setattr__(made, "which", which)
         return made
 
 
-def on_each(device: Device, read: Callable[[Device], Range]) -> Range:
-    """What is read of a device; of many devices, for each element."""
+def on_each(device: Device, key: Hashable, read: Callable[[Device], Range]) -> Range:
+    """What is read of a device; of many devices, for each element, once for each key."""
     if isinstance(device, Devices):
-        return spread([read(one) for one in device.cards], device.which)
+        return device.cards.each(key, read, device.which)
     return read(device)
 
 
 def peak_of(device: Device, weights_format: str) -> Number:
     """FLOP/s in the format in which weights are multiplied."""
-    return on_each(device, lambda one: exact(one.rate(weights_format)[1])).typical
+    key = ("peak", weights_format)
+    return on_each(device, key, lambda one: exact(one.rate(weights_format)[1])).typical
 
 
 def device_of(spec: GpuSpec) -> Device | None:

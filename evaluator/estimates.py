@@ -97,7 +97,7 @@ class Settings(Setting):
         self.asked[name] = None
         found = np.array(_in_rows(values.typical, self.rows))
         for row, end in ((1 + 2 * at, values.low), (2 + 2 * at, values.high)):
-            found[row] = _in_rows(end, self.rows)[row]
+            found[row] = _in_rows(end, self.rows)[row] if np.ndim(end) == 2 else end
         return found
 
 

@@ -6,13 +6,13 @@ nothing that can change an answer is one case; a catalog has far fewer cases tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from evaluator.fits import DOES_NOT_FIT, TIGHT, UNKNOWN, fit_table
+from evaluator.fits import DOES_NOT_FIT, TIGHT, UNKNOWN
 from evaluator.hardware import Column, Hardware, numbered
 from evaluator.host_table import NAMES, HostTable, load_of
 from evaluator.jobs import Offload, Workload
@@ -21,6 +21,7 @@ from evaluator.link_verdicts import SEVERITY, LinkWord
 from evaluator.outlook import Outlook
 from evaluator.pace import Clock, Rentals
 from evaluator.plans import Plan
+from evaluator.sheet import Sheet
 from evaluator.verdict import (
     MOST_MACHINES,
     ORDER,
@@ -172,10 +173,7 @@ def judge_hardware(
     host = HostTable.of(workload, hardware, book.weights_bytes)
     cases = Cases.of(workload, hardware, host.alone)
     desk = Desk(book, hardware, links, rentals, host, cases)
-    groups = list(_groups(workload, hardware, cases))
-    desk.sheet.rows([plan for group in groups for plan in book.plans(group.gpus, 1).plans])
-    for group in groups:
-        desk.judge(group)
+    desk.judge(_groups(workload, hardware, cases))
     return desk.judged()
 
 
@@ -186,6 +184,11 @@ class Group:
     cases: Column
     gpus: int
     machines: tuple[int, ...]
+
+    def after(self, answers: Answers) -> Group:
+        """What is left to try, for the cases that no plan served."""
+        left = self.cases[~answers.serves.any(axis=1)]
+        return Group(left, self.gpus, self.machines[1:])
 
 
 def _groups(workload: Workload, hardware: Hardware, cases: Cases) -> Iterator[Group]:
@@ -198,7 +201,10 @@ def _groups(workload: Workload, hardware: Hardware, cases: Cases) -> Iterator[Gr
 
 @dataclass
 class Desk:
-    """Judges group after group. Answers on a plan are worked out once, for all kinds at once."""
+    """Judges turn by turn: all groups on as few machines as each may take, then those left on more.
+
+    Answers on a plan are worked out once, for all kinds and with all plans of a turn at once.
+    """
 
     book: Workbook
     hardware: Hardware
@@ -212,15 +218,15 @@ class Desk:
     def __post_init__(self) -> None:
         self.sheet = Sheet(self.book, self.hardware, self.links)
 
-    def judge(self, group: Group) -> None:
-        left = group.cases
-        for machines in group.machines:
-            space = self.book.plans(group.gpus, machines).plans
-            answers = self._answers(left, space)
-            self.found.append(answers)
-            left = left[~answers.serves.any(axis=1)]
-            if not len(left):
-                return
+    def judge(self, groups: Iterable[Group]) -> None:
+        while groups := [one for one in groups if len(one.cases) and one.machines]:
+            spaces = [self.book.plans(one.gpus, one.machines[0]).plans for one in groups]
+            self.sheet.rows([plan for space in spaces for plan in space])
+            turn = [
+                self._answers(one.cases, space) for one, space in zip(groups, spaces, strict=True)
+            ]
+            self.found += turn
+            groups = [one.after(seen) for one, seen in zip(groups, turn, strict=True)]
 
     def _answers(self, cases: Column, plans: Sequence[Plan]) -> Answers:
         rows = self.sheet.rows(plans)
@@ -272,38 +278,6 @@ class Desk:
         held = [self.hardware.machines[sample].nodes for sample in self.cases.sample]
         found: Column = -(-spanned[plans] // np.array(held, dtype=np.int64))
         return found
-
-
-@dataclass
-class Sheet:
-    """Fit and link of every plan met so far, by plan and kind of machine."""
-
-    book: Workbook
-    hardware: Hardware
-    links: LinkTable
-    number: dict[Plan, int] = field(default_factory=dict)
-    fit: Column = field(init=False)
-    missing: Column = field(init=False)
-    link: Column = field(init=False)
-
-    def __post_init__(self) -> None:
-        usable = [machine.usable_bytes_per_gpu.value for machine in self.hardware.kinds]
-        size, firsts = numbered(usable)
-        self._sizes, self._size = [usable[first] for first in firsts], size
-        self.fit, self.missing, self.link = (np.empty((0, len(usable))) for _ in range(3))
-
-    def rows(self, plans: Sequence[Plan]) -> Column:
-        new = [plan for plan in dict.fromkeys(plans) if plan not in self.number]
-        if new:
-            self._add(new)
-        return np.array([self.number[plan] for plan in plans], dtype=np.int64)
-
-    def _add(self, plans: Sequence[Plan]) -> None:
-        table = fit_table(self.book.workload, plans, self._sizes)
-        self.number |= {plan: len(self.number) + at for at, plan in enumerate(plans)}
-        self.fit = np.vstack([self.fit, table.word[:, self._size]])
-        self.missing = np.vstack([self.missing, table.missing[:, self._size]])
-        self.link = np.vstack([self.link, self.links.words(self.book, plans)])
 
 
 @dataclass

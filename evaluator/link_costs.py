@@ -7,7 +7,7 @@ changes, between 1 and 16 MiB. Bytes/s count one direction and one GPU.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from math import log2
@@ -17,7 +17,7 @@ from evaluator.calibration import figure
 from evaluator.collectives import Operation, bus_factor
 from evaluator.gpus import GpuSpec
 from evaluator.machine import LinkClass
-from evaluator.ranges import Number, Range, exact, largest, spread, total
+from evaluator.ranges import Few, Number, Range, exact, largest, total
 from evaluator.units import GB, KIB, MIB
 
 
@@ -136,7 +136,7 @@ def _shared(found: re.Match[str], tcp: bool, gpus: int) -> float:
 class Wires:
     """Many elements, each on one of few wires. `which` is the number of each element's."""
 
-    wires: tuple[Wire, ...]
+    wires: Few[Wire]
     which: Any
 
 
@@ -144,19 +144,19 @@ class Wires:
 class Fabrics:
     """Many elements, each over one of few networks. `which` is the number of each element's."""
 
-    fabrics: tuple[Fabric, ...]
+    fabrics: Few[Fabric]
     which: Any
 
 
-def on_wire(wire: Wire | Wires, read: Callable[[Wire], Range]) -> Range:
-    """What is read of a wire; of many wires, for each element."""
+def on_wire(wire: Wire | Wires, key: Hashable, read: Callable[[Wire], Range]) -> Range:
+    """What is read of a wire; of many wires, for each element, once for each key."""
     if isinstance(wire, Wires):
-        return spread([read(one) for one in wire.wires], wire.which)
+        return wire.wires.each(key, read, wire.which)
     return read(wire)
 
 
 def is_nvlink(wire: Wire | Wires) -> Number:
-    return on_wire(wire, lambda one: exact(one.kind in NVLINKS)).typical
+    return on_wire(wire, "nvlink", lambda one: exact(one.kind in NVLINKS)).typical
 
 
 @lru_cache(maxsize=4096)
@@ -275,14 +275,16 @@ def _inside(
     """A ring over several machines keeps the links inside busy with the ring's own share."""
     moved = float(bus_factor(operation, group.inside)) * size
     ranks = group.inside
-    return _over(moved, on_wire(wire, lambda one: bandwidth(one, operation, ranks, switch=switch)))
+    key = ("bandwidth", operation, ranks, switch)
+    rate = on_wire(wire, key, lambda one: bandwidth(one, operation, ranks, switch=switch))
+    return _over(moved, rate)
 
 
 def _between(operation: Operation, group: Group, fabric: Fabric | Fabrics, size: Number) -> Range:
     """Each GPU of a machine carries its share of the buffer over its own card."""
     moved = float(bus_factor(operation, group.nodes)) * size / group.inside
     if isinstance(fabric, Fabrics):
-        return _over(moved, spread([_card_rate(one) for one in fabric.fabrics], fabric.which))
+        return _over(moved, fabric.fabrics.each("card", _card_rate, fabric.which))
     return _over(moved, _card_rate(fabric))
 
 
@@ -301,7 +303,7 @@ def _latency(operation: Operation, group: Group, size: Number) -> Range:
     if group.inside > 1 and group.wire:
         wire, settled = group.wire, size / (size + MIDDLE_BYTES)
         hops = [
-            on_wire(wire, lambda one, part=part: figure(f"{_family(one)}.{part}"))  # type: ignore[misc]
+            on_wire(wire, part, lambda one, part=part: figure(f"{_family(one)}.{part}"))  # type: ignore[misc]
             for part in STEP_PARTS
         ]
         spent += _steps(hops, rounds * (group.inside - 1), settled)

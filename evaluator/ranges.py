@@ -6,14 +6,15 @@ a thousand. Array results equal the scalar ones bit for bit, as long as sums kee
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 Number: TypeAlias = Any
 """A number, or a NumPy array of numbers."""
+Thing = TypeVar("Thing")
 
 
 class InvalidRange(ValueError):
@@ -79,14 +80,21 @@ def occurs(value: Number) -> bool:
     return bool(value.any()) if isinstance(value, np.ndarray) else value > 0
 
 
-def spread(ranges: Sequence[Range], which: Any) -> Range:
-    """One range of columns from few ranges: for each element that of its number."""
-    ends = (
-        [one.low for one in ranges],
-        [one.typical for one in ranges],
-        [one.high for one in ranges],
-    )
-    return Range(*(np.array(end, dtype=float)[which] for end in ends))
+@dataclass(frozen=True, slots=True, eq=False)
+class Few(Generic[Thing]):
+    """Distinct things, each of which many elements share, and what was read of them before."""
+
+    things: tuple[Thing, ...]
+    kept: dict[Hashable, Range] = field(default_factory=dict)
+
+    def each(self, key: Hashable, read: Callable[[Thing], Range], which: Any) -> Range:
+        """What is read of the thing of each element, by its number. One key reads one thing."""
+        if key not in self.kept:
+            found = [read(one) for one in self.things]
+            ends = ([getattr(one, end) for one in found] for end in ("low", "typical", "high"))
+            self.kept[key] = Range(*(np.array(end, dtype=float) for end in ends))
+        held = self.kept[key]
+        return Range(held.low[which], held.typical[which], held.high[which])
 
 
 def choose(condition: Number, yes: Number, no: Number) -> Number:

@@ -19,7 +19,7 @@ from evaluator.jobs import Workload
 from evaluator.layouts import Layout, Links, layout_of
 from evaluator.link_costs import Fabric, Fabrics, Wire, Wires
 from evaluator.plans import Plan
-from evaluator.ranges import Range, exact
+from evaluator.ranges import Few, Range, exact
 from evaluator.rentals import Rental
 from evaluator.timing import (
     FIGURES,
@@ -48,9 +48,9 @@ class RentalTable:
     world: the numbers of its wire and its network, -1 for none.
     """
 
-    devices: tuple[Device, ...]
-    wires: tuple[Wire, ...]
-    fabrics: tuple[Fabric, ...]
+    devices: Few[Device]
+    wires: Few[Wire]
+    fabrics: Few[Fabric]
     device: Column
     usable: Column
     linked: Column
@@ -90,11 +90,11 @@ class RentalTable:
         return np.repeat(self.start[rentals], counts) + inside, first
 
 
-def _numbered(items: Sequence[Any]) -> tuple[tuple[Any, ...], Column]:
+def _numbered(items: Sequence[Any]) -> tuple[Few[Any], Column]:
     """Distinct items and the number of each, -1 for None."""
     numbers: dict[Any, int] = {}
     which = [-1 if one is None else numbers.setdefault(one, len(numbers)) for one in items]
-    return tuple(numbers), np.array(which, dtype=np.int64)
+    return Few(tuple(numbers)), np.array(which, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ def _engine(
     """The engine on the first of the rentals; None where it cannot be timed on any."""
     if not len(rentals):
         return None
-    device = table.devices[table.device[rentals[0]]]
+    device = table.devices.things[table.device[rentals[0]]]
     return engine_on(workload, layout, Rental(device), Links(), linked=True)
 
 

@@ -100,12 +100,12 @@ HOST_PER_STAGE = 0.25
 def _memory_share(model: EngineModel) -> Range:
     if model.unpacked:
         return figure("serving.memory_small_formats")
-    return on_each(model.device, lambda one: _share(one, "memory", ""))
+    return on_each(model.device, "memory share", lambda one: _share(one, "memory", ""))
 
 
 def _arithmetic_share(model: EngineModel, family: str) -> Range:
     form = model.weights_format
-    return on_each(model.device, lambda one: _share(one, family, one.rate(form)[0]))
+    return on_each(model.device, (family, form), lambda one: _share(one, family, one.rate(form)[0]))
 
 
 def _decode_arithmetic(model: EngineModel, setting: Setting, running: float) -> Number:

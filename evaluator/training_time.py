@@ -112,10 +112,12 @@ def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
     share = model.round_tokens * model.passes / split
     pace = pace_of(model.shape, work, model.layout.stages)
     peak = peak_of(model.device, model.arithmetic)
-    dense = setting.take("matrix efficiency", on_each(model.device, partial(_dense, model)))
+    matrices = ("matrices", model.arithmetic, model.sharded)
+    each = on_each(model.device, matrices, partial(_dense, model))
+    dense = setting.take("matrix efficiency", each)
     if model.shape.experts:
         dense = dense * setting.take("expert matrices", figure("training.experts"))
-    kept = setting.take("attention efficiency", on_each(model.device, _attention))
+    kept = setting.take("attention efficiency", on_each(model.device, "attention", _attention))
     touched = setting.take("passes over activations", figure("training.elementwise"))
     moved = model.shape.layers * model.shape.hidden * touched * share
     return {

@@ -111,9 +111,9 @@ def shown(part: Sequence[Candidate]) -> list[Shown]:
 @pytest.mark.parametrize("name", list(WORKLOADS))
 def test_columns_and_single_listings_give_one_shortlist(name: str) -> None:
     by, workload = random.Random(name), WORKLOADS[name]
-    made = {one.fingerprint(): one for one in (some_machine(by) for _ in range(24))}
+    made = {one.fingerprint(): one for one in (some_machine(by) for _ in range(14))}
     held = Machines(workload, made)
-    for size, limit in [(0, 5), (1, 1), (40, 7), (150, 20), (200, 1)]:
+    for size, limit in [(0, 5), (1, 1), (30, 7), (120, 20), (90, 1)]:
         offerings = [some_offer(by, number, list(made)) for number in range(size)]
         plain = plain_shortlist(held, offerings, limit)
         found = shortlist(workload, Fleet.of(offerings, made), limit)
