@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TypeVar
 
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
@@ -25,12 +26,27 @@ class Merits:
 
     def beats(self, other: Merits) -> bool:
         """Nowhere worse, and somewhere better. What is not known beats nothing there."""
-        pairs = [
-            (_lower(self.money), _lower(other.money)),
-            (_lower(self.time), _lower(other.time)),
-            (-self.evidence, -other.evidence),
-        ]
-        return all(own <= its for own, its in pairs) and any(own < its for own, its in pairs)
+        return beats(self.ends, other.ends)
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The lower the better."""
+        return (_lower(self.money), _lower(self.time), -self.evidence)
+
+
+def beats(own: Sequence[float], other: Sequence[float]) -> bool:
+    """Nowhere higher, and somewhere lower."""
+    pairs = list(zip(own, other, strict=True))
+    return all(one <= its for one, its in pairs) and any(one < its for one, its in pairs)
+
+
+Thing = TypeVar("Thing")
+
+
+def unbeaten(things: Sequence[Thing], ends: Callable[[Thing], Sequence[float]]) -> list[Thing]:
+    """Those that no other beats, in the order given. Equal ones all stay."""
+    held = [(one, ends(one)) for one in things]
+    return [one for one, own in held if not any(beats(other, own) for _, other in held)]
 
 
 def _lower(value: Decimal | float | None) -> float:
@@ -59,5 +75,5 @@ def _time(seen: Outlook | None) -> float | None:
 
 def pareto(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Those that serve and that no other beats, in the order given. Equal ones all stay."""
-    held = [(one, merits_of(one)) for one in candidates if one.status.serves]
-    return tuple(one for one, own in held if not any(other.beats(own) for _, other in held))
+    serving = [one for one in candidates if one.status.serves]
+    return tuple(unbeaten(serving, lambda one: merits_of(one).ends))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
+from evaluator.pareto import unbeaten
 from evaluator.ranges import Range
 
 WIDTH, HEIGHT = 560.0, 330.0
@@ -81,7 +82,7 @@ def cost_scatter(spots: Iterable[Spot], time_unit: str, cost_unit: str) -> CostS
         return None
     x = _Axis.of([one.time for one in shown], LEFT, WIDTH - RIGHT)
     y = _Axis.of([one.cost for one in shown], HEIGHT - BOTTOM, TOP)
-    best = pareto(shown)
+    best = frontier(shown)
     points = tuple(_point(one, x, y, one in best) for one in shown)
     return CostScatter(
         points=points,
@@ -94,13 +95,13 @@ def cost_scatter(spots: Iterable[Spot], time_unit: str, cost_unit: str) -> CostS
     )
 
 
-def pareto(spots: Sequence[Spot]) -> list[Spot]:
-    """Fastest first: those that no other beats in both typical time and typical cost."""
-    best: list[Spot] = []
-    for one in sorted(spots, key=lambda one: (one.time.typical, one.cost.typical)):
-        if not best or one.cost.typical < best[-1].cost.typical:
-            best.append(one)
-    return best
+def frontier(spots: Sequence[Spot]) -> list[Spot]:
+    """Fastest first: those that no other beats in typical time and typical cost."""
+    return sorted(unbeaten(spots, _typical), key=_typical)
+
+
+def _typical(spot: Spot) -> tuple[float, float]:
+    return (spot.time.typical, spot.cost.typical)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from marketplace.cost_scatter import (
     Spot,
     cost_scatter,
     figure,
-    pareto,
+    frontier,
     span,
 )
 
@@ -46,7 +46,7 @@ def test_everything_lies_inside_the_axes(spots: list[Spot]) -> None:
 
 @given(st.lists(SPOTS, min_size=1, max_size=8))
 def test_the_line_joins_those_that_none_beats_in_both(spots: list[Spot]) -> None:
-    best = pareto(spots)
+    best = frontier(spots)
     for one in spots:
         beaten = any(
             other.time.typical <= one.time.typical
@@ -54,9 +54,8 @@ def test_the_line_joins_those_that_none_beats_in_both(spots: list[Spot]) -> None
             and (other.time.typical, other.cost.typical) != (one.time.typical, one.cost.typical)
             for other in spots
         )
-        assert beaten or any(
-            (one.time.typical, one.cost.typical) == (b.time.typical, b.cost.typical) for b in best
-        )
+        assert beaten != any(one is held for held in best)
+    assert [one.time.typical for one in best] == sorted(one.time.typical for one in best)
 
 
 def test_nothing_is_drawn_without_a_time_and_a_cost() -> None:
