@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
-from django.db.models import Min, Q, QuerySet
+from django.db.models import Count, Min, Q, QuerySet
 from django.utils import timezone
 
 from evaluator.findings import Code, Finding, finding
@@ -27,7 +27,7 @@ from evaluator.reports import (
     to_report,
 )
 from evaluator.shortlist import Shortlist, shortlist
-from evaluator.verdict import MachineVerdict, judge, judge_briefly
+from evaluator.verdict import MachineVerdict, Status, judge, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import models, outbox
@@ -55,10 +55,9 @@ def shortlist_for(
     keep: bool = True,
     viewer: Viewer = None,
 ) -> Shortlist:
-    """Ranks the listings (default: all current ones). Judges only what no kept verdict covers.
+    """Ranks the listings (default: all current ones).
 
-    Listings under which the viewer rented a machine are judged by what was seen on that one; its
-    verdicts are the viewer's alone and are not kept.
+    Listings under which the viewer rented a machine are judged by what was seen on that one.
 
     With `keep` False nothing is written, as for a page that someone reads: listings that are still
     without a configuration wait for the next sync or evaluation.
@@ -187,18 +186,6 @@ def judge_listing(
     return judge(workload, machine_of(listing, rented))
 
 
-def _verdicts(
-    workload: Workload, configurations: set[str], keep: bool
-) -> dict[str, MachineVerdict]:
-    """Verdicts of all configurations: the kept ones, and the others judged now."""
-    found = _kept(workload, configurations)
-    for chunk in _judged(workload, sorted(configurations - found.keys())):
-        if keep:
-            _store(workload, chunk)
-        found |= chunk
-    return found
-
-
 def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:
     """Verdicts of this version that can still be read. One of another shape is judged again."""
     rows = _kept_rows(workload).values_list("configuration", "report")
@@ -210,6 +197,14 @@ def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerd
             except UnreadableReport:
                 continue
     return found
+
+
+def results_of(workload: Workload) -> list[tuple[str, int]]:
+    """How many current configurations have each status, of those judged so far, best first."""
+    offered = current().order_by().values("configuration")
+    rows = _kept_rows(workload).filter(configuration__in=offered).values("status")
+    counts = dict(rows.annotate(count=Count("pk")).values_list("status", "count"))
+    return [(status.value, counts[status.value]) for status in Status if status.value in counts]
 
 
 def _kept_rows(workload: Workload) -> QuerySet[Verdict]:

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from evaluator.fields import InvalidWorkload
+from evaluator.workload import parse_workload
 from marketplace import evaluations
 from marketplace.forms import PASTE_LIMIT, as_workload, read_json
 from marketplace.models import Evaluation
@@ -61,6 +62,7 @@ def evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponse:
         "evaluation": row,
         "open": row.state in evaluations.OPEN,
         "document": json.dumps(row.workload.document, indent=2),
+        "results": evaluations.results_of(parse_workload(row.workload.document)),
     }
     return render_page(request, PAGE, context, fragment=FRAGMENT)
 

@@ -67,12 +67,13 @@ def test_progress_is_told_and_ends_with_the_shortlist(client: Client, ada: User)
     part = client.get(f"/evaluations/{row.pk}/", headers={"HX-Request": "true"})
     assert "10 of 40 configurations judged." in words(part)
     assert 'max="40" value="10"' in words(part)
+    assert "Of those judged" not in words(part)
     Evaluation.objects.filter(pk=row.pk).update(state="queued")
     evaluations.evaluate(row.pk)
     page = client.get(f"/evaluations/{row.pk}/")
     assert "1 of 1 configuration judged; nothing is left." in words(page)
     assert "hx-get" not in words(page).split('id="progress"')[1].split(">")[0]
-    assert Verdict.objects.count() == 1
+    assert f"Of those judged so far: 1 {Verdict.objects.get().status}." in words(page)
     ranked = client.post("/workloads/", {"workload": page.context["document"]})
     assert ranked.context["result"].total == 1
 
