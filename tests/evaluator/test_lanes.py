@@ -1,0 +1,58 @@
+"""Offers by lane: the cheaper first, then by place; nothing is lost on the way."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluator.lanes import Lanes, Order
+
+OFFERS = st.lists(
+    st.tuples(st.integers(0, 3), st.booleans(), st.sampled_from([1.0, 2.0, np.nan])),
+    min_size=1,
+    max_size=30,
+)
+
+
+def lanes_of(offers: list[tuple[int, bool, float]]) -> Lanes:
+    machine, waits, rate = (np.array(column) for column in zip(*offers, strict=True))
+    order = Order.of((machine, waits, np.isnan(rate)), rate)
+    return order.lanes(np.arange(len(offers)), np.arange(1, len(offers) + 1))
+
+
+@given(OFFERS)
+def test_each_lane_holds_what_is_alike_by_rate_and_place(
+    offers: list[tuple[int, bool, float]],
+) -> None:
+    lanes = lanes_of(offers)
+    assert sorted(lanes.offer) == list(range(len(offers)))
+    assert lanes.offers.sum() == sum(range(1, len(offers) + 1))
+    signs = set()
+    for lane in range(len(lanes)):
+        held = lanes.offer[lanes.members(np.array([lane]))].tolist()
+        assert lanes.leaders[lane] == held[0]
+        assert held == sorted(held, key=lambda at: (np.nan_to_num(offers[at][2]), at))
+        (sign,) = {(*offers[at][:2], bool(np.isnan(offers[at][2]))) for at in held}
+        assert sign not in signs
+        signs.add(sign)
+
+
+@given(OFFERS, st.randoms(use_true_random=False))
+def test_what_is_kept_stays_in_its_lane_and_order(
+    offers: list[tuple[int, bool, float]], by: object
+) -> None:
+    lanes = lanes_of(offers)
+    wanted = np.array([by.random() < 0.5 for _ in offers])  # type: ignore[attr-defined]
+    kept, left = lanes.keep(wanted)
+    assert kept.offer.tolist() == lanes.offer[wanted].tolist()
+    assert kept.size.tolist() == lanes.size[wanted].tolist()
+    places = np.flatnonzero(wanted)
+    assert left[kept.lane_of(np.arange(len(kept.offer)))].tolist() == lanes.lane_of(places).tolist()
+    assert (kept.groups > 0).all()
+
+
+def test_nothing_makes_no_lanes() -> None:
+    nothing = lanes_of([(0, True, 1.0)]).keep(np.array([False]))[0]
+    assert len(nothing) == 0
+    assert nothing.offers.tolist() == nothing.members(np.array([], dtype=int)).tolist() == []
