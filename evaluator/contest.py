@@ -79,7 +79,13 @@ class Heat:
 
     def keep(self, groups: Column) -> Heat:
         """Of the marked groups alone."""
-        lanes, left = self.lanes.keep(groups)
+        return self._on(*self.lanes.keep(groups))
+
+    def without(self, place: int) -> Heat:
+        """Of all groups but one."""
+        return self._on(*self.lanes.without(place))
+
+    def _on(self, lanes: Lanes, left: Column) -> Heat:
         return Heat(lanes, self._priced(self.leaders.keep(left), lanes.leaders), self.per_hour)
 
     def keep_lanes(self, marked: Column) -> Heat:

@@ -115,6 +115,12 @@ class Fleet:
         present = first >= 0
         return first[present], size[present]
 
+    def distinct(self, asked: Column) -> int:
+        """How many machines the offers are of that are asked for."""
+        if asked.all():
+            return len(self.configurations)
+        return int((np.bincount(self.machine[asked]) > 0).sum())
+
     def alike(self, offer: int, inside: Column) -> tuple[Offering, ...]:
         """The offers of one group, in the order of their place."""
         if self.alone[self.group[offer]]:

@@ -42,9 +42,10 @@ class Lanes:
     @property
     def offers(self) -> Column:
         """How many offers each lane holds."""
-        ends = np.append(0, np.cumsum(self.size))
-        held: Column = ends[np.append(self.start, len(self.offer))]
-        return np.diff(held)
+        if not len(self.start):
+            return np.zeros(0, dtype=np.int64)
+        held: Column = np.add.reduceat(self.size, self.start)
+        return held
 
     def spread(self, by_lane: Column) -> Column:
         """A column by lane, by group."""
@@ -69,6 +70,14 @@ class Lanes:
         left = np.flatnonzero(count)
         start = np.cumsum(count[left]) - count[left]
         return Lanes(self.offer[wanted], self.size[wanted], start), left
+
+    def without(self, place: int) -> tuple[Lanes, Column]:
+        """All but the group at one place, likewise: quicker than to look at every group."""
+        lane = int(self.lane_of(np.array([place]))[0])
+        alone = self.groups[lane] == 1
+        left = np.delete(np.arange(len(self)), [lane] if alone else [])
+        start = self.start[left] - (self.start[left] > place)
+        return Lanes(np.delete(self.offer, place), np.delete(self.size, place), start), left
 
 
 @dataclass(frozen=True, slots=True)

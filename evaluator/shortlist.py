@@ -92,7 +92,7 @@ def shortlist(
         near_misses=tuple(clerk.candidates(picked.near)),
         hidden={reason: count for reason, count in race.hidden.items() if count},
         currency=race.terms.currency,
-        configurations=int((np.bincount(fleet.machine[asked]) > 0).sum()),
+        configurations=fleet.distinct(asked),
         rule=race.choices.rule.sentence,
     )
 
@@ -225,12 +225,12 @@ class Race:
         if single is None:
             return self.heat
         lanes, of = self.heat.lanes, self.heat.leaders
-        others = lanes.offer != single.offer
-        row = lanes.lane_of(np.flatnonzero(~others))
+        place = np.flatnonzero(lanes.offer == single.offer)
+        row = lanes.lane_of(place)
         if of.serves[row].all():
             self.choices.settle(of.case[row])
         same = self._plans(of)[row] == single.plan
-        return self.heat.keep(others) if same.all() else self.heat
+        return self.heat.without(int(place[0])) if same.all() else self.heat
 
     def _plans(self, of: Field) -> Column:
         """The plan of each: what serves takes the best by the rule, where that is known."""

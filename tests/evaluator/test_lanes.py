@@ -52,6 +52,16 @@ def test_what_is_kept_stays_in_its_lane_and_order(
     assert (kept.groups > 0).all()
 
 
+@given(OFFERS, st.data())
+def test_one_can_be_left_out(offers: list[tuple[int, bool, float]], data: st.DataObject) -> None:
+    lanes, place = lanes_of(offers), data.draw(st.integers(0, len(offers) - 1))
+    quick, left = lanes.without(place)
+    kept, others = lanes.keep(np.arange(len(offers)) != place)
+    assert left.tolist() == others.tolist()
+    for name in ("offer", "size", "start"):
+        assert getattr(quick, name).tolist() == getattr(kept, name).tolist()
+
+
 def test_nothing_makes_no_lanes() -> None:
     nothing = lanes_of([(0, True, 1.0)]).keep(np.array([False]))[0]
     assert len(nothing) == 0
