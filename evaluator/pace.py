@@ -103,7 +103,9 @@ class Clock:
         return pace
 
     def _timed(self, plan: Plan, kinds: Column) -> Timed:
-        held = self.known.setdefault(plan, Timed.none(len(self.rentals.number[0])))
+        if plan not in self.known:
+            self.known[plan] = Timed.none(len(self.rentals.number[0]))
+        held = self.known[plan]
         left = kinds[~held.done[kinds]]
         if len(left):
             self._time(plan, left, held)
