@@ -221,7 +221,7 @@ def _pipeline(plan: Plan, calls: int, message: int, per: str) -> Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Holding:
     """Parameters on one GPU before sharding, and who shares them.
 
     `shard` ranks, `inner` GPUs apart, keep one copy, of which there are `copies`.
@@ -234,17 +234,17 @@ class Held:
     inner: int
 
 
-def held_params(model: ModelShape, plan: Plan) -> tuple[Held, ...]:
+def held_params(model: ModelShape, plan: Plan) -> tuple[Holding, ...]:
     """All parameters alike; where experts are dealt out, these apart: fewer ranks share them."""
     experts = expert_params(model) if plan.ep > 1 else 0
     dense = ((total_params(model) or 0) - experts) / (plan.tp * plan.pp)
-    common = Held("", dense, plan.shard, plan.copies, plan.tp)
+    common = Holding("", dense, plan.shard, plan.copies, plan.tp)
     if not experts:
         return (common,)
     inner = plan.ep * plan.etp
     ranks = max(1, plan.tp * plan.cp * plan.dp // inner)
     shard = min(ranks, plan.expert_shard)
-    dealt = Held(" of experts", experts / (inner * plan.pp), shard, ranks // shard, inner)
+    dealt = Holding(" of experts", experts / (inner * plan.pp), shard, ranks // shard, inner)
     return (common, dealt)
 
 
@@ -273,7 +273,7 @@ PARAMETERS_SHARDED, GRADIENTS_SHARDED = 3, 2
 
 
 def _sharded(
-    job: TrainingJob, plan: Plan, layers: int, held: Held, gradients: int
+    job: TrainingJob, plan: Plan, layers: int, held: Holding, gradients: int
 ) -> Iterator[Traffic]:
     """Stage 3 gathers twice per micro-batch, the others once per step; from stage 2 on gradients
     are scattered per micro-batch.
