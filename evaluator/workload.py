@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
@@ -24,7 +24,7 @@ from evaluator.shapes import ModelShape
 
 __all__ = ["InvalidWorkload", "parse_workload", "workload_presets"]
 
-COMPONENTS = (
+SERVED = (
     "weights",
     "kv_cache",
     "activations",
@@ -35,15 +35,19 @@ COMPONENTS = (
     "tower_profile",
     "lora_buffers",
     "draft_model",
+)
+TRAINED = (
     "model_states",
     "gathered_layers",
     "prefetched_layers",
     "gradient_buckets",
     "shard_buckets",
+    "activations",
     "logits",
     "overhead",
 )
-"""Components that a user may pin to a number of bytes."""
+COMPONENTS = tuple(dict.fromkeys((*SERVED, *TRAINED)))
+"""Components that a user may pin to a number of bytes, each in a job that has it."""
 
 MODULE_FORMATS: Mapping[str, str] = {
     "fp8": "fp8",
@@ -82,7 +86,7 @@ def parse_workload(document: Mapping[str, Any]) -> Workload:
         weights_format=weights_format,
         serving=serving,
         training=training,
-        pins=_pins(keys),
+        pins=_pins(keys, SERVED if serving else TRAINED),
         budget_amount=amount,
         budget_currency=currency,
         needs=_needs(keys),
@@ -131,11 +135,11 @@ def _weights_format(keys: Fields, model: ModelShape, defaults: Defaults, *, trai
     return defaults.take("weights_format", "bf16", "the usual format of a checkpoint")
 
 
-def _pins(keys: Fields) -> Mapping[str, int]:
+def _pins(keys: Fields, names: Sequence[str]) -> Mapping[str, int]:
     table = keys.table("pins")
     if table is None:
         return MappingProxyType({})
-    found = {name: table.integer(name, 0) for name in COMPONENTS}
+    found = {name: table.integer(name, 0) for name in names}
     table.finish()
     return MappingProxyType({name: size for name, size in found.items() if size is not None})
 

@@ -72,6 +72,12 @@ class ColumnForm(forms.Form):
                 self.fields[one.key] = _field(one)
         self.full_clean()
 
+    def clean_show(self) -> list[str]:
+        """Empty where the usual columns are ticked: a form sends them unasked."""
+        ticked: list[str] = self.cleaned_data["show"]
+        usual = {one.key for one in self.columns if one.shown and not one.fixed}
+        return [] if set(ticked) == usual else ticked
+
     @property
     def shown(self) -> set[str]:
         """Keys of the columns to draw: those ticked, or the usual ones where none is."""

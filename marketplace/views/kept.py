@@ -26,6 +26,9 @@ SECONDS = 60
 HEADERS = ("HX-Request", "HX-Boosted", "HX-History-Restore-Request")
 OWN = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, "messages")
 
+TOKEN_MADE = "CSRF_COOKIE"  # noqa: S105  a key of the request, no secret
+"""Where Django puts the token of a form that a page holds: such a page is one visitor's own."""
+
 _lock = Lock()
 _pages: OrderedDict[Any, tuple[int, bytes, dict[str, str]]] = OrderedDict()
 
@@ -42,7 +45,8 @@ def kept_a_minute(view: View) -> View:
         if kept is not None:
             return kept
         response = view(request, *arguments, **named)
-        _keep(key, response)
+        if TOKEN_MADE not in request.META:
+            _keep(key, response)
         return response
 
     return answer

@@ -20,6 +20,7 @@ from evaluator.verdict import MachineVerdict, judge
 from marketplace.forms import preset_names
 from marketplace.views.chips import not_understood
 from marketplace.views.drawings import drawing
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.listing import chosen_plan
 from marketplace.views.pages import render_page
 from marketplace.views.plan_form import (
@@ -50,6 +51,7 @@ PICTURES = {
 
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@kept_a_minute
 def plans(request: HttpRequest) -> HttpResponse:
     posted = request.method == "POST"
     asked = request.POST if posted else request.GET

@@ -19,6 +19,7 @@ from marketplace.drawing.memory_bars import CardSize, memory_bars
 from marketplace.forms import gpu_models, preset_names
 from marketplace.views.chips import changed, not_understood
 from marketplace.views.drawings import drawing
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
 from marketplace.views.shortlist import NOT_USABLE
 from marketplace.views.workload_form import PastedForm, WorkloadForm, preset_like, start_of
@@ -28,6 +29,7 @@ PAGE, ANSWER, PICTURE = "workload/workload.html", "workload/_answer.html", "work
 
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
+@kept_a_minute
 def workload(request: HttpRequest) -> HttpResponse:
     """A model's memory from the address, or from a posted text that is not kept."""
     form = _form(request)

@@ -169,6 +169,7 @@ def test_an_unfamiliar_quantisation_has_to_be_named() -> None:
         ({"model": {"preset": "llama-3.1-8b", "hidden_size": 1}}, "unknown keys 'hidden_size'"),
         ({"model": {"preset": "gpt-9"}}, "model.preset: read 'gpt-9', expected a known model"),
         ({"pins": {"everything": 5}}, "pins: read unknown keys 'everything'"),
+        ({"pins": {"logits": 5}}, "pins: read unknown keys 'logits'"),
         ({"pins": {"weights": -5}}, "pins.weights: read -5"),
         ({"budget": {"amount": 5}}, "budget.currency: read nothing"),
         ({"budget": {"amount": 5, "currency": "usd"}}, "three capital letters, such as USD"),

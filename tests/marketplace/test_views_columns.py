@@ -173,6 +173,12 @@ def test_columns_are_picked(client: Client, catalog: Source) -> None:
     ]
 
 
+def test_the_usual_columns_are_no_choice(client: Client, catalog: Source) -> None:
+    usual = [one.key for one in client.get(SERVE).context["columns"].columns if one.shown]
+    ticked = "".join(f"&show={key}" for key in usual if key not in ("machine", "plan"))
+    assert client.get(SERVE + ticked).context["chips"] == []
+
+
 def test_every_column_can_be_shown_and_sorted(client: Client, catalog: Source) -> None:
     columns = [one.key for one in client.get(TRAIN).context["columns"].columns]
     shown = "".join(f"&show={key}" for key in columns if key not in ("machine", "plan"))

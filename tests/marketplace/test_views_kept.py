@@ -9,7 +9,9 @@ from decimal import Decimal
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client
+from django.http import HttpResponse
+from django.middleware.csrf import get_token
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -87,6 +89,13 @@ def test_whoever_is_signed_in_is_answered_alone(client: Client, listing: Listing
         assert queries(client, "/") > 1
         assert "ada" in client.get("/").content.decode()
     assert "ada" not in Client().get("/").content.decode()
+
+
+def test_a_page_with_a_form_of_its_visitor_is_not_kept(listing: Listing) -> None:
+    page = kept.kept_a_minute(lambda request: HttpResponse(get_token(request)))
+    one, other = (page(RequestFactory().get("/")) for _ in range(2))
+    assert one.content != other.content
+    assert not kept._pages
 
 
 def test_no_more_pages_are_kept_than_allowed(client: Client, listing: Listing) -> None:

@@ -71,6 +71,8 @@ def test_the_chosen_plan_is_drawn_and_said_in_four_lines(client: Client) -> None
     page = words(response)
     assert response.context["plan"].plan == Plan(tp=4, pp=2)
     assert 'class="plan-drawing"' in page
+    assert "Parts of the plan that are drawn" in page
+    assert "<div>0, 1, 2, 3</div>" in page
     for word in ("Placement", "Scheduling", "Communication", "Synchronisation"):
         assert f"<dt>{word}</dt>" in page
     assert "Bandwidth asked for, and bandwidth there" in page

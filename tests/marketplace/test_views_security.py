@@ -13,7 +13,10 @@ from tests.pages.catalog import make_listing, make_source, set_aside
 
 pytestmark = pytest.mark.django_db
 
-PUBLIC = ["/", "/workloads/", "/listings/", "/status", "/accuracy", "/healthz", "/readyz"]
+PUBLIC = [
+    *("/", "/workloads/", "/listings/", "/status", "/accuracy", "/healthz", "/readyz"),
+    *("/workloads/memory/", "/plans", "/learn", "/glossary"),
+]
 
 
 @pytest.fixture
@@ -23,7 +26,9 @@ def pages() -> list[str]:
     listing = make_listing(source)
     row = set_aside(source.runs.get())
     compared = f"/compare/?pick={listing.pk}:one&pick={listing.pk}:tp8"
-    return [*PUBLIC, listing.get_absolute_url(), f"/status/runs/{row.run_id}/", compared]
+    one = [listing.get_absolute_url(), f"/plans?listing={listing.pk}"]
+    runs = [f"/evidence/listings/{listing.pk}/", f"/status/runs/{row.run_id}/"]
+    return [*PUBLIC, *one, *runs, compared]
 
 
 def own_routes() -> Iterator[URLPattern]:
@@ -79,7 +84,7 @@ def test_public_pages_answer(client: Client, pages: list[str]) -> None:
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
 def test_pages_are_only_read(client: Client, pages: list[str], method: str) -> None:
     for address in pages:
-        takes_text = address.startswith(("/workloads/", "/compare/"))
+        takes_text = address.startswith(("/workloads/", "/compare/", "/plans"))
         allowed = 422 if takes_text and method == "post" else 405
         assert getattr(client, method)(address).status_code == allowed
 

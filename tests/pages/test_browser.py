@@ -129,7 +129,7 @@ def test_the_keyboard_reaches_form_rows_and_notes_in_order(
 ) -> None:
     page = visit().open("/")
     order = []
-    for _ in range(40):
+    for _ in range(120):
         page.keyboard.press("Tab")
         order.append(
             page.evaluate("(e => e.id || e.tagName + ':' + e.innerText)(document.activeElement)")
