@@ -145,6 +145,7 @@ CELERY_WORKER_MAX_MEMORY_PER_CHILD = 400_000  # KiB, then the child is replaced
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_BROKER_CONNECTION_TIMEOUT = 2
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CHANNEL_ERROR_RETRY = True  # a broker that is full refuses; the worker outlives that
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     # Longer than any task, or a running one is delivered again.
     {"visibility_timeout": 600, "socket_timeout": 5, "socket_connect_timeout": 2}

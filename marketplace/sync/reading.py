@@ -42,8 +42,9 @@ class ReadingLimits:
 
 LEAST = ReadingLimits()
 MOST_MEMORY = 2**30
-MOST_SECONDS = 100.0
-"""Together with the visit before it, less than the time limit of a task."""
+MOST_SECONDS = 180.0
+"""Together with the visit before it, less than the time limit of a task. Twice the processor time
+that the longest usual feed may take, so that busy neighbours do not end its reading."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,23 @@ def test_a_broker_without_memory_takes_nothing_and_loses_nothing(
         ours.wait_for(STATE, lambda said: said["ended"] == 2)
 
 
+@fault("F54")
+def test_a_worker_that_met_a_full_broker_works_again_once_there_is_room(
+    ours: Installation, broker: Broker
+) -> None:
+    ours.python(ENQUEUE)
+    with ours.celery("worker", "--concurrency", "1") as worker, ours.celery("beat"):
+        ours.wait_for(STATE, lambda said: said["ended"] == 1)
+        broker.client.config_set("maxmemory", "1")
+        # Whoever is cut off connects anew, and what it then writes first is refused.
+        broker.client.client_kill_filter(_type="normal", skipme=True)
+        ours.python(ENQUEUE)
+        time.sleep(5)
+        broker.client.config_set("maxmemory", "0")
+        ours.wait_for(STATE, lambda said: said["ended"] == 2)
+        assert worker.poll() is None
+
+
 @fault("F55")
 def test_a_task_that_outlives_its_visibility_is_delivered_twice_and_done_once(
     ours: Installation, site: Site

@@ -18,10 +18,12 @@ from pathlib import Path
 
 import pytest
 from django.db import connections
+from pytest_django import Settings
 
 from marketplace import sync, tasks
 from marketplace.catalog import registry
 from marketplace.catalog.base import Batch, Page
+from marketplace.catalog.fetch import Limits
 from marketplace.models import Listing, Price, Snapshot, Source, SyncRun
 from marketplace.schedule import slot_of
 from marketplace.sync import reading
@@ -284,6 +286,13 @@ def test_only_a_long_feed_is_given_longer_than_ten_seconds() -> None:
     assert reading.limits_for(499_999) == ReadingLimits()
     assert reading.limits_for(6_000_000).cpu_seconds == 34
     assert reading.limits_for(10**12).memory_bytes == 2**30
+
+
+def test_a_feed_of_a_hundred_thousand_rows_may_share_its_processor(settings: Settings) -> None:
+    limits = reading.limits_for(17_000_000)
+    assert limits.seconds >= 2 * limits.cpu_seconds
+    longest = reading.limits_for(10**12).seconds + Limits().seconds
+    assert longest < settings.CELERY_TASK_TIME_LIMIT
 
 
 @fault("F42")
