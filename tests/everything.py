@@ -11,7 +11,7 @@ import sys
 
 from tests.services import POSTGRES_URL, REDIS_URL, postgres_answers
 
-OWN_DATABASE = ("test_faults_worker", "test_tasks", "test_fault_board")
+OWN_DATABASE = ("test_faults_broker", "test_faults_worker", "test_tasks", "test_fault_board")
 """They start processes with databases of their own, both kinds, whichever runs them."""
 
 NO_DATABASE = (
