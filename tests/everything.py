@@ -15,9 +15,10 @@ OWN_DATABASE = ("test_faults_broker", "test_faults_worker", "test_tasks", "test_
 """They start processes with databases of their own, both kinds, whichever runs them."""
 
 NO_DATABASE = (
-    "catalog", "test_accuracy_catalog", "test_accuracy_evidence", "test_accuracy_throughput",
-    "test_fetch", "test_link_matrix", "test_pictures", "test_present", "test_sample_server",
-    "test_settings",
+    "catalog", "test_accuracy_catalog", "test_accuracy_evidence", "test_accuracy_memory",
+    "test_accuracy_throughput", "test_cost_scatter", "test_drawing", "test_expressions",
+    "test_fetch", "test_frozen", "test_link_matrix", "test_pictures", "test_planner_comparison",
+    "test_present", "test_sample_server", "test_settings", "test_svg_snapshots",
 )  # fmt: skip
 """Reading, drawing and printing touch none; the browser tests ask the same pages on SQLite."""
 
