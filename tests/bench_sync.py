@@ -2,6 +2,7 @@
 
 The process that measures is forked anew for each figure, so that its peak of memory is its own.
 Ratios are of processor time, which neighbours disturb less; rows a second are of the clock.
+The bare upsert writes listings alone; a sync writes their prices and history as well.
 """
 
 from __future__ import annotations
