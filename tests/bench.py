@@ -38,6 +38,7 @@ from marketplace.catalog.base import Page  # noqa: E402
 from marketplace.catalog.registry import adapter_for  # noqa: E402
 from marketplace.models import Source  # noqa: E402
 from marketplace.samples.server import serve_samples  # noqa: E402
+from tests.bench_cold import bench_cold  # noqa: E402
 from tests.bench_pages import bench_pages  # noqa: E402
 from tests.bench_shortlist import bench_shortlists  # noqa: E402
 from tests.bench_sync import bench_sync  # noqa: E402
@@ -158,6 +159,7 @@ def _bench_pages() -> None:
 
 if __name__ == "__main__":
     bench_shortlists()
+    bench_cold()
     bench_budgets()
     bench_reading()
     bench_sync_and_pages()

@@ -1,20 +1,20 @@
 """The shortlist of a large market against peers, in one process, turns shuffled.
 
-Each figure is a ratio within a round: its median, in brackets the tenth and ninetieth in a hundred,
-then the median times of ours and of the other. Gpuhunt answers a smaller question: it filters.
+Each figure is a ratio within a round: its median, in brackets the tenth and ninetieth in a hundred
+(of fewer than ten rounds the least and the most), then the median times of ours and of the other.
+Gpuhunt answers a smaller question: it filters. AIConfigurator answers another one: one model on one
+type of GPU, without listings or prices.
 """
 
 from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from statistics import median, quantiles
-from time import perf_counter, process_time
+from statistics import median
+from time import perf_counter
 
 from evaluator.economics import terms_of
 from evaluator.fleet import Fleet
@@ -23,14 +23,15 @@ from evaluator.shortlist import judge_fleet, shortlist
 from evaluator.verdict import judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
+from tests import peer_aiconfigurator as planner
 from tests.market import Market, cloud, peers
 from tests.peer_gpuhunt import is_installed, peer_query
+from tests.turns import Arm, rounds, tell
 
 OFFERS, TINY = 100_000, 1_000
-ROUNDS = 25
+ROUNDS, SEARCHES = 25, 2
 SAMPLE = 40
 """Listings that are judged one by one; the figure is scaled up to all of them."""
-Arm = Callable[[], object]
 
 
 def workload_of(slug: str, number: int) -> Workload:
@@ -65,40 +66,6 @@ def each_alone(slug: str, market: Market) -> Arm:
             judge_briefly(Workbook(workload), machine)
 
     return judge
-
-
-@dataclass(frozen=True)
-class Spent:
-    """Seconds of one arm by round: on the wall, and of the processor, which no neighbour moves."""
-
-    wall: list[float]
-    processor: list[float]
-
-
-def rounds(arms: Mapping[str, Arm], times: int) -> dict[str, Spent]:
-    """The order within a round is shuffled."""
-    by, found = random.Random(2), {name: Spent([], []) for name in arms}
-    for _ in range(times):
-        for name in by.sample(list(arms), len(arms)):
-            wall, processor = perf_counter(), process_time()
-            arms[name]()
-            found[name].wall.append(perf_counter() - wall)
-            found[name].processor.append(process_time() - processor)
-    return found
-
-
-def tell(name: str, ours: Spent, theirs: Spent, against: str, scale: float = 1) -> None:
-    print(
-        f"  {name:<36} {_ratio(ours.wall, theirs.wall, scale)} ms on the wall,"
-        f" {_ratio(ours.processor, theirs.processor, scale)} ms of the processor, against {against}"
-    )
-
-
-def _ratio(ours: list[float], theirs: list[float], scale: float) -> str:
-    ratios = [other * scale / own for own, other in zip(ours, theirs, strict=True)]
-    low, *_, high = quantiles(ratios, n=10)
-    spread = f"{median(ratios):,.1f} x ({low:,.1f} to {high:,.1f})"
-    return f"{spread}: {median(ours) * 1000:,.1f} and {median(theirs) * scale * 1000:,.1f}"
 
 
 def bench_market(name: str, market: Market, slug: str, times: int) -> None:
@@ -152,16 +119,52 @@ def bench_one_listing() -> None:
     )
 
 
+def served_like_the_search(number: int) -> Workload:
+    """The model, lengths and targets of AIConfigurator's question; another length each time."""
+    return parse_workload(
+        {
+            "name": "Serve Llama 3.1 70B within targets",
+            "task": "serve",
+            "model": {"preset": "llama-3.1-70b"},
+            "engine": "vllm",
+            "input_tokens": planner.INPUT_TOKENS,
+            "output_tokens": planner.OUTPUT_TOKENS + number,
+            "concurrency": 32,
+            "targets": {"ttft_ms": planner.TTFT_MS, "tpot_ms": planner.TPOT_MS},
+        }
+    )
+
+
+def bench_search(market: Market) -> None:
+    """Few rounds: a search takes seconds."""
+    search = planner.peer_search()
+    if search is None:
+        print(f"  skipped: aiconfigurator is not installed ({planner.BRINGS})")
+        return
+    fleet, numbers = Fleet.of(market.offers, market.machines), count()
+    ours = "a new workload, top 20 with reasons"
+    arms: dict[str, Arm] = {
+        ours: lambda: shortlist(served_like_the_search(next(numbers)), fleet),
+        "search": search,
+    }
+    arms[ours]()
+    found = rounds(arms, SEARCHES)
+    print(
+        f"a planner's search, another question: Llama 3.1 70B on {planner.GPUS} x H200, no prices"
+    )
+    against = "one AIConfigurator search from a cold start, which knows no listing"
+    tell(ours, found[ours], found["search"], against)
+
+
 def bench_shortlists(times: int = ROUNDS) -> None:
     large = cloud(OFFERS)
     for slug in workload_presets():
         bench_market("cloud", large, slug, times)
     slug = next(iter(workload_presets()))
+    bench_search(large)
     bench_market("tiny", cloud(TINY), slug, times)
     bench_market("market", peers(OFFERS), slug, max(3, times // 5))
     bench_one_listing()
-    if find_spec("aiconfigurator") is None:
-        print("  skipped: aiconfigurator is not installed")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from marketplace.catalog.base import Page
 from marketplace.catalog.registry import adapter_for
 from marketplace.models import Listing, Provider, Source
 from marketplace.sync.drafts import NAME, RENEWED
+from tests.turns import worked
 
 FEED_ROWS, PAGE_CARDS = 100_000, 10_000
 CARDS = (
@@ -104,14 +105,14 @@ def alone(work: Callable[[], object]) -> Cost:
     child = os.fork()
     if child == 0:
         try:
-            start, before = perf_counter(), _worked()
+            start, before = perf_counter(), worked()
             work()
             seconds = perf_counter() - start
             peak = max(
                 resource.getrusage(who).ru_maxrss
                 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
             )
-            os.write(sink, f"{seconds} {_worked() - before} {peak * 1024}".encode())
+            os.write(sink, f"{seconds} {worked() - before} {peak * 1024}".encode())
         except Exception:
             traceback.print_exc()
         finally:
@@ -123,11 +124,6 @@ def alone(work: Callable[[], object]) -> Cost:
     if not said:
         raise RuntimeError("the measured work broke off")
     return Cost(float(said[0]), float(said[1]), int(said[2]))
-
-
-def _worked() -> float:
-    """Of this process and of its children that ended."""
-    return sum(os.times()[:4])
 
 
 def bench_sync(rows: int = FEED_ROWS, page_cards: int = PAGE_CARDS) -> None:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from evaluator.fields import InvalidWorkload
 from evaluator.jobs import Workload
 from evaluator.workload import parse_workload, workload_presets
+from marketplace.checks import TAG as ENVIRONMENT
 from marketplace.evaluations import shortlist_for
 from marketplace.management.shortlist_shapes import SHAPES, closing_words
 
@@ -22,6 +23,7 @@ LARGEST_FILE = 2_000_000
 
 
 class Command(BaseCommand):
+    requires_system_checks = (ENVIRONMENT,)  # pages, forms and addresses take no part
     help = "Ranks the current listings for a workload: a JSON file, or the name of a preset."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
