@@ -27,9 +27,13 @@ ON_BOTH_DATABASES = (
     *(f"--ignore-glob=tests/marketplace/{name}*" for name in (*OWN_DATABASE, *NO_DATABASE)),
 )
 
-SIDE_BY_SIDE = ("--numprocesses=auto", "--maxprocesses=8", "--dist=loadfile", "-pno:faulthandler")
-"""A file stays in one process, so what its tests share is made once. Readers that crash on purpose
-would print their stacks between the dots."""
+SIDE_BY_SIDE = (
+    "--numprocesses=auto", "--maxprocesses=8", "--dist=loadfile", "--no-loadscope-reorder",
+    "-pno:faulthandler",
+)  # fmt: skip
+"""A file stays in one process, so what its tests share is made once. Files keep their order: by
+their number of tests the few that wait for workers would come last, with nothing beside them.
+Readers that crash on purpose would print their stacks between the dots."""
 
 
 def run(name: str, *arguments: str, **environment: str) -> int:
