@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests.conftest import REQUIRE_ALL
 from tests.marketplace.installation import Installation
 from tests.marketplace.site import Site, page
 from tests.marketplace.test_tasks import CSV, MAKE_SOURCE
@@ -91,7 +92,7 @@ class Broker:
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
     if shutil.which("redis-server") is None:
-        pytest.skip("needs redis-server")
+        (pytest.fail if REQUIRE_ALL else pytest.skip)("needs redis-server")
     with socket.create_server(("127.0.0.1", 0)) as free:
         made = Broker(free.getsockname()[1], tmp_path)
     made.start()
