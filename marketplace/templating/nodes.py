@@ -89,7 +89,7 @@ def _writer(node: Any) -> Writer | str:
 
 
 def _itself(node: Node) -> Writer:
-    return lambda context, put: put(node.render_annotated(context))
+    return lambda context, put: put(str(node.render_annotated(context)))
 
 
 def _sequence(parts: Sequence[Writer | str]) -> Writer:
