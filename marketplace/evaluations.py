@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -39,6 +38,7 @@ from marketplace.machines import configuration_of, is_own, machine_of, own_machi
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
 from marketplace.standings import unseen_since
+from marketplace.workbooks import workbook_of
 
 OLD = timedelta(days=7)
 """How long verdicts of another version stay, in case that version is still running somewhere."""
@@ -184,22 +184,7 @@ def judge_listing(
     workload: Workload, listing: Listing, rented: RentedMachine | None = None
 ) -> MachineVerdict:
     """All plans on one listing, judged now, for the page that shows them."""
-    return judge(workload, machine_of(listing, rented), workbook=_workbook(workload))
-
-
-MOST_WORKBOOKS = 16
-"""Of workloads whose plans were worked out: the same for every listing."""
-
-_workbooks: OrderedDict[str, Workbook] = OrderedDict()
-
-
-def _workbook(workload: Workload) -> Workbook:
-    key = workload.fingerprint()
-    book = _workbooks.get(key) or Workbook(workload)
-    _workbooks[key] = book
-    while len(_workbooks) > MOST_WORKBOOKS:
-        _workbooks.popitem(last=False)
-    return book
+    return judge(workload, machine_of(listing, rented), workbook=workbook_of(workload))
 
 
 def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:
