@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
+from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -35,6 +36,9 @@ LINKED_SCHEMES = frozenset({"http", "https"})
 
 AGES = ((60, 1, "s"), (3600, 60, "min"), (48 * 3600, 3600, "h"))
 """Below so many seconds, an age is counted in this many seconds, called so; above, in days."""
+
+MOST_TEXTS = 2_000
+"""Sentences and marks that each process keeps as they are printed: most pages repeat them."""
 
 CODE = re.compile("`([^`]+)`")
 
@@ -242,7 +246,8 @@ def age(moment: datetime | None) -> str:
         return "never"
     exact = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     distance = in_words(timezone.now() - moment)
-    return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, distance)
+    markup = f'<time datetime="{exact}" title="{exact}">{distance}</time>'
+    return mark_safe(markup)  # noqa: S308  digits and words of ours
 
 
 def in_words(distance: timedelta) -> str:
@@ -279,6 +284,7 @@ def figure(value: object) -> str:
 
 
 @register.filter
+@lru_cache(MOST_TEXTS)
 def with_code(sentence: str) -> SafeString:
     """A sentence whose `commands` between backticks are set as code; the rest stays text."""
     marked = CODE.sub(r"<code>\1</code>", escape(sentence))
@@ -286,6 +292,7 @@ def with_code(sentence: str) -> SafeString:
 
 
 @register.filter
+@lru_cache(MOST_TEXTS)
 def status(word: str | None) -> SafeString:
     """A word of the tables of truth with a tone and a shape, so that colour is never alone."""
     tone = TONE_OF.get(str(word), "none")
@@ -298,6 +305,7 @@ def status(word: str | None) -> SafeString:
 
 
 @register.filter
+@lru_cache(MOST_TEXTS)
 def grade(level: int | None) -> SafeString:
     """A grade's word behind the shape that only this grade has."""
     word = Grade(level or 0).word
