@@ -27,13 +27,17 @@ from evaluator.ranges import InvalidRange, Number, Range, choose, choose_range, 
 from evaluator.serving import (
     ADAPTER_BYTES,
     TOWER,
+    allowance_of,
     draft_bytes,
     engine_of,
+    free_share,
+    less,
+    on_host,
     outside_of,
     peak_bytes,
-    utilization_of,
 )
 from evaluator.shapes import Layer, ModelShape
+from evaluator.shares import WHOLE, Allowance
 from evaluator.sizes import Sizes, sizes_of
 from evaluator.stage_tables import StageTable
 from evaluator.states import (
@@ -57,11 +61,11 @@ T = TypeVar("T")
 class BudgetColumns:
     """Bytes by component: arrays of shape (rank classes, pairs).
 
-    `utilization` and `outside` are those of a budget.
+    `allowance` and `outside` are those of a budget.
     """
 
     components: Mapping[str, Range]
-    utilization: float = 1.0
+    allowance: Allowance = WHOLE
     outside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -85,9 +89,9 @@ class BudgetColumns:
     def _asked(self, held: Number) -> Number:
         """Memory that a card must report in the typical case, by the limit that asks for most."""
         if not self.outside:
-            return held * (1 / self.utilization)
+            return self.allowance.asks(held)
         inside = total(size for name, size in self.components.items() if name not in self.outside)
-        return np.maximum(inside.typical * (1 / self.utilization), held)
+        return np.maximum(self.allowance.asks(inside.typical), held)
 
 
 def plan_columns(plans: Sequence[Plan]) -> Plan:
@@ -167,7 +171,7 @@ def budget_columns(workload: Workload, models: Models, which: Column, plans: Pla
         adapters = models.adapters(lora, held, plans, which) if lora else 0
         parts = _training(training, form, held, sizes, adapters, plans)
     pinned = {name: _pinned(workload, name, size) for name, size in parts.items()}
-    return BudgetColumns(pinned, utilization_of(workload), outside_of(workload))
+    return BudgetColumns(pinned, allowance_of(workload, plans), outside_of(workload))
 
 
 def _serving(
@@ -175,16 +179,20 @@ def _serving(
 ) -> dict[str, Range]:
     """In the order of a serving budget, since sums keep it."""
     runs, kept = engine_of(job), cache_bytes(cache, job, plan, held.rank)
-    left = 1 / job.memory_utilization - 1 if runs.share is Share.FREE else 0.0
+    left = 1 / free_share(job) - 1 if runs.share is Share.FREE else 0.0
     towered = (sizes.beyond > 0) & held.rank.has_embedding
+    weights = weights_bytes(held, sizes.beyond, form, plan)
+    if runs.table_on_host:
+        weights = less(weights, on_host(sizes, runs, form, plan, held.rank))
     return {
-        "weights": weights_bytes(held, sizes.beyond, form, plan),
+        "weights": weights,
         "kv_cache": kept,
         "activations": peak_bytes(sizes, job, plan, held.rank),
         "engine_overhead": runs.alone,
         "cuda_graphs": runs.graphs,
         "communicators": runs.communicators(plan.engine_ranks),
         "cache_reserve": kept.scaled(left),
+        "free_margin": runs.margin,
         "tower_profile": choose_range(towered, TOWER, exact(0.0)),
         "lora_buffers": exact(0.0),
         "draft_model": draft_bytes(job, plan),

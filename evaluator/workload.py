@@ -32,6 +32,7 @@ SERVED = (
     "communicators",
     "cuda_graphs",
     "cache_reserve",
+    "free_margin",
     "tower_profile",
     "lora_buffers",
     "draft_model",
