@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -104,48 +105,66 @@ def plan_columns(plans: Sequence[Plan]) -> Plan:
     return taken(stacked(Plan, [*distinct.values()]), lambda column: column[which])
 
 
-class Models:
-    """Models whose parts are known, ready to be taken by index. Raises InvalidWorkload."""
+class ModelTable:
+    """Columns of models, made once for the same models in the same order; what a job asks for
+    besides is added when it is first asked for."""
 
-    def __init__(self, shapes: Sequence[ModelShape]) -> None:
+    def __init__(self, shapes: tuple[ModelShape, ...]) -> None:
         for shape in shapes:
             if not (shape.computable and shape.dimensioned):
                 raise InvalidWorkload("model", shape.name, "an architecture that is covered")
-        self.shapes = tuple(shapes)
-        self._sizes = stacked(Sizes, [sizes_of(shape) for shape in shapes])
-        self._table = StageTable(self.shapes)
+        self.shapes = shapes
+        self.sizes = stacked(Sizes, [sizes_of(shape) for shape in shapes])
+        self.stages = StageTable(shapes)
         self._cache: dict[tuple[object, ...], CacheSizes] = {}
         self._adapters: dict[Lora, Mapping[Layer, Column]] = {}
 
-    def sizes(self, which: Column) -> Sizes:
-        return taken(self._sizes, lambda column: column[which])
-
-    def cache(self, job: ServingJob, which: Column) -> CacheSizes:
+    def cache(self, job: ServingJob) -> CacheSizes:
         key = (job.engine, job.mla_kv, job.window_kv, job.max_num_batched_tokens)
         if key not in self._cache:
             found = [cache_sizes(shape, job) for shape in self.shapes]
             self._cache[key] = stacked(CacheSizes, found)
-        return taken(self._cache[key], lambda column: column[which])
+        return self._cache[key]
 
-    def stages(self, which: Column, pipelines: Number) -> Stage:
-        """What each rank class of each pair holds: counts of shape (rank classes, pairs)."""
-        return self._table.stages(which, pipelines)
-
-    def adapters(self, lora: Lora, held: Stage, plan: Plan, which: Column) -> Number:
-        """Adapter parameters on one GPU of each rank class."""
+    def adapters(self, lora: Lora) -> Mapping[Layer, Column]:
+        """Adapter parameters of one layer of each kind, of every model."""
         if lora not in self._adapters:
             self._adapters[lora] = self._by_kind(lora)
-        each = self._adapters[lora]
-        count = sum(each[kind][which] * times for kind, times in held.kinds)
-        return share_of_adapters(count, plan.tp)
+        return self._adapters[lora]
 
     def _by_kind(self, lora: Lora) -> Mapping[Layer, Column]:
-        """Adapter parameters of one layer of each kind, of every model."""
         found: dict[Layer, list[int]] = {}
         for model, shape in enumerate(self.shapes):
             for kind, count in adapters_by_kind(shape, lora):
                 found.setdefault(kind, [0] * len(self.shapes))[model] = count
         return {kind: np.array(counts) for kind, counts in found.items()}
+
+
+model_table = lru_cache(maxsize=16)(ModelTable)
+"""The models of a catalog are asked about again and again, one set for each kind of question."""
+
+
+class Models:
+    """Models whose parts are known, ready to be taken by index. Raises InvalidWorkload."""
+
+    def __init__(self, shapes: Sequence[ModelShape]) -> None:
+        self._table = model_table(tuple(shapes))
+
+    def sizes(self, which: Column) -> Sizes:
+        return taken(self._table.sizes, lambda column: column[which])
+
+    def cache(self, job: ServingJob, which: Column) -> CacheSizes:
+        return taken(self._table.cache(job), lambda column: column[which])
+
+    def stages(self, which: Column, pipelines: Number) -> Stage:
+        """What each rank class of each pair holds: counts of shape (rank classes, pairs)."""
+        return self._table.stages.stages(which, pipelines)
+
+    def adapters(self, lora: Lora, held: Stage, plan: Plan, which: Column) -> Number:
+        """Adapter parameters on one GPU of each rank class."""
+        each = self._table.adapters(lora)
+        count = sum(each[kind][which] * times for kind, times in held.kinds)
+        return share_of_adapters(count, plan.tp)
 
 
 def budget_columns(workload: Workload, models: Models, which: Column, plans: Plan) -> BudgetColumns:

@@ -8,6 +8,13 @@ from itertools import cycle, islice
 from typing import NamedTuple
 
 
+class Word(StrEnum):
+    """A word of a closed list. Hashed as the text that it is: enumerations have a hash in Python,
+    and caches ask for it a thousand times in one table of budgets."""
+
+    __hash__ = str.__hash__
+
+
 class QkNorm(StrEnum):
     NONE = "none"
     HEAD = "head"
@@ -153,7 +160,7 @@ class StateSpace:
         return 2 * (self.inner + self.shared) + 3 * self.inner + selected
 
 
-class Mixer(StrEnum):
+class Mixer(Word):
     """How a layer mixes tokens."""
 
     ATTENTION = "attention"
@@ -161,7 +168,7 @@ class Mixer(StrEnum):
     NONE = "none"
 
 
-class Feed(StrEnum):
+class Feed(Word):
     """What a layer does to each token alone."""
 
     DENSE = "dense"
@@ -236,6 +243,13 @@ class ModelShape:
             return (DENSE,) * self.layers
         dense = frozenset(self.experts.dense_layers)
         return tuple(DENSE if index in dense else ROUTED for index in range(self.layers))
+
+    @property
+    def distinct_kinds(self) -> set[Layer]:
+        """The kinds that occur."""
+        if self.kinds or self.experts:
+            return set(self.layer_kinds)
+        return {DENSE}
 
 
 DENSE, ROUTED = Layer(Mixer.ATTENTION, Feed.DENSE), Layer(Mixer.ATTENTION, Feed.ROUTED)

@@ -61,7 +61,7 @@ MLP_NUMBERS = 3
 
 
 def _feeds(shape: ModelShape) -> set[Feed]:
-    return {kind.feed for kind in set(shape.layer_kinds)} | {Feed.NONE}
+    return {kind.feed for kind in shape.distinct_kinds} | {Feed.NONE}
 
 
 def mlp_width(shape: ModelShape, feed: Feed) -> int:
