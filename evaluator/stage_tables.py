@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.partition import (
-    Joined,
     LayerGroup,
     Piece,
     PieceKey,
@@ -41,10 +39,11 @@ class Rows:
     """One model: parameters and padded axis of its pieces by key, the weight of a layer of each
     group, the group of each layer, and numbers of the whole model."""
 
-    pieces: Joined
+    keys: tuple[PieceKey, ...]
+    numbers: Column
     groups: tuple[LayerGroup, ...]
     weights: list[int]
-    of_layer: tuple[int, ...]
+    of_layer: Column
     whole: tuple[int, ...]
 
 
@@ -55,11 +54,13 @@ def rows_of(shape: ModelShape) -> Rows:
     cached = shape.layers if shape.cached_layers is None else shape.cached_layers
     listed, experts = bool(shape.kinds), shape.experts.count if shape.experts else 1
     split = (shape.attention.kv_heads, experts)
+    keys, numbers = zip(*joined_parts(shape), strict=True)
     return Rows(
-        pieces=joined_parts(shape),
+        keys=keys,
+        numbers=np.array(numbers),
         groups=groups,
         weights=[layer_weight(shape, group.kind) for group in groups],
-        of_layer=of_layer,
+        of_layer=np.array(of_layer),
         whole=(*split, shape.layers, cached, states, shape.tied, shape.predict_layers, listed),
     )
 
@@ -166,14 +167,14 @@ class StageTable:
 def _numbers(rows: Sequence[Rows]) -> tuple[list[PieceKey], Column]:
     """Every key, and numbers of the shape (pieces, numbers of a piece, models): no parameters where
     a model lacks a piece."""
-    pieces = [piece for row in rows for piece in row.pieces]
-    keys = sorted({key for key, _ in pieces})
+    held = [key for row in rows for key in row.keys]
+    keys = sorted(set(held))
     slot = {key: index for index, key in enumerate(keys)}
-    of_piece = [slot[key] for key, _ in pieces]
-    of_model = np.repeat(np.arange(len(rows)), [len(row.pieces) for row in rows])
+    of_piece = list(map(slot.__getitem__, held))
+    of_model = np.repeat(np.arange(len(rows)), [len(row.keys) for row in rows])
     table = np.empty((len(keys), 2, len(rows)), dtype=np.int64)
     table[:, 0], table[:, 1] = 0, 1
-    table[of_piece, :, of_model] = [numbers for _, numbers in pieces]
+    table[of_piece, :, of_model] = np.concatenate([row.numbers for row in rows])
     return keys, table
 
 
@@ -183,7 +184,7 @@ def _by_layer(rows: Sequence[Rows], names: Sequence[str], there: Column) -> tupl
     slots = np.array([slot[group.name] for row in rows for group in row.groups])
     weights = np.array([weight for row in rows for weight in row.weights])
     before = np.cumsum([0, *(len(row.groups) for row in rows)])[:-1]
-    group = np.array(list(chain.from_iterable(row.of_layer for row in rows)))
+    group = np.concatenate([row.of_layer for row in rows])
     group += np.repeat(before, [len(row.of_layer) for row in rows])
     return _scattered(slots[group], there, -1), _scattered(weights[group], there, 0)
 
