@@ -100,11 +100,10 @@ def layer_parts(shape: ModelShape, layer: Layer) -> tuple[Part, ...]:
 
 
 def _mixing(shape: ModelShape, mixer: Mixer) -> tuple[Part, ...]:
-    if mixer is Mixer.ATTENTION:
-        return _attention(shape)
-    if mixer is Mixer.RECURRENT and shape.recurrent:
-        return _recurrent(shape.hidden, shape.recurrent)
-    return ()
+    attention = _attention(shape) if mixer in (Mixer.ATTENTION, Mixer.BOTH) else ()
+    if mixer in (Mixer.RECURRENT, Mixer.BOTH) and shape.recurrent:
+        return (*attention, *recurrent_parts(shape.hidden, shape.recurrent))
+    return attention
 
 
 def _feeding(shape: ModelShape, feed: Feed) -> tuple[Part, ...]:
@@ -259,7 +258,7 @@ def _experts(shape: ModelShape, experts: Experts) -> tuple[Part, ...]:
     )
 
 
-def _recurrent(hidden: int, mixer: DeltaNet | StateSpace) -> tuple[Part, ...]:
+def recurrent_parts(hidden: int, mixer: DeltaNet | StateSpace) -> tuple[Part, ...]:
     """Projections may be quantised; convolutions, decays and norms stay as they are."""
     if isinstance(mixer, DeltaNet):
         return _delta_net(hidden, mixer)
@@ -296,7 +295,8 @@ def _mamba_2(hidden: int, mixer: StateSpace) -> tuple[Part, ...]:
     2405.21060, section 7). Ranks divide heads; a single group is on every one."""
     inner, heads, shared = mixer.inner, mixer.heads, mixer.shared
     bias = mixer.bias * (2 * inner + shared + heads + hidden)
-    single = (inner + shared) * (mixer.kernel + mixer.kernel_bias) + 3 * heads + inner
+    single = (inner + shared) * (mixer.kernel + mixer.kernel_bias) + 3 * heads
+    single += inner * mixer.gate_norm
     whole = Split.NONE if mixer.groups == 1 else Split.TENSOR
     return (
         Part(Module.MIXER, hidden * (3 * inner + heads)),

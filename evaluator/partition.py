@@ -79,8 +79,8 @@ def _memory_of(shape: ModelShape, start: int, count: int) -> tuple[int, int]:
     """Layers of a stage that keep tokens, and that keep a state. Where only totals are known the
     shares round up."""
     if shape.kinds:
-        held = Counter(kind.mixer for kind in shape.layer_kinds[start : start + count])
-        return held[Mixer.ATTENTION], held[Mixer.RECURRENT]
+        held = shape.layer_kinds[start : start + count]
+        return sum(kind.attends for kind in held), sum(kind.recurs for kind in held)
     cached = shape.layers if shape.cached_layers is None else shape.cached_layers
     states = shape.recurrence.layers if shape.recurrence else 0
     return share_of_layers(cached, count, shape.layers), share_of_layers(

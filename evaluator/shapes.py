@@ -130,7 +130,8 @@ class StateSpace:
 
     `inner` channels pass a convolution and keep `state` numbers each. Mamba 2 has `heads` of them,
     and `groups` that share their inputs; Mamba projects its time steps through `rank` numbers.
-    `bias` is that of the projections, `inner_norms` are norms of what a token selects (Jamba).
+    `bias` is that of the projections, `inner_norms` are norms of what a token selects (Jamba),
+    `gate_norm` is the norm before the projection out, which Falcon-H1 may go without.
     """
 
     inner: int
@@ -142,6 +143,7 @@ class StateSpace:
     bias: bool = False
     kernel_bias: bool = True
     inner_norms: bool = False
+    gate_norm: bool = True
 
     @property
     def shared(self) -> int:
@@ -165,6 +167,8 @@ class Mixer(Word):
 
     ATTENTION = "attention"
     RECURRENT = "recurrent"
+    BOTH = "both"
+    """Attention and a state side by side, with one norm before them (Falcon-H1)."""
     NONE = "none"
 
 
@@ -181,6 +185,14 @@ class Layer(NamedTuple):
 
     mixer: Mixer = Mixer.ATTENTION
     feed: Feed = Feed.DENSE
+
+    @property
+    def attends(self) -> bool:
+        return self.mixer in (Mixer.ATTENTION, Mixer.BOTH)
+
+    @property
+    def recurs(self) -> bool:
+        return self.mixer in (Mixer.RECURRENT, Mixer.BOTH)
 
 
 @dataclass(frozen=True, slots=True)

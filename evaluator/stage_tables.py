@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,11 @@ from evaluator.partition import (
     share_of_layers,
 )
 from evaluator.ranges import Number
-from evaluator.shapes import Layer, Mixer, ModelShape
+from evaluator.shapes import Layer, ModelShape
 
 Column = NDArray[Any]
-MEMORY = {Mixer.ATTENTION: "cached", Mixer.RECURRENT: "recurrent"}
+MEMORY = {"cached": attrgetter("attends"), "recurrent": attrgetter("recurs")}
+"""What a layer keeps, and which kinds of layers do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +129,18 @@ class StageTable:
     def _memory(self, which: Column, held: Column, count: Column) -> dict[str, Column]:
         """Layers that keep tokens or a state: counted, or a share where only totals are known."""
         layers, listed = self._layers[which], self._listed[which]
-        totals = {Mixer.ATTENTION: self._cached, Mixer.RECURRENT: self._states}
+        totals = {"cached": self._cached, "recurrent": self._states}
         return {
             name: np.where(
                 listed,
                 sum(
                     count
                     for (kind, _), count in zip(self._groups, held, strict=True)
-                    if kind.mixer is mixer
+                    if keeps(kind)
                 ),
-                share_of_layers(totals[mixer][which], count, layers),
+                share_of_layers(totals[name][which], count, layers),
             )
-            for mixer, name in MEMORY.items()
+            for name, keeps in MEMORY.items()
         }
 
     def _stage_indices(self, which: Column, pipelines: Column) -> Column:
