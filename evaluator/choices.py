@@ -82,25 +82,47 @@ class Choices:
         wanted[cases] = True
         wanted &= ~self.asked
         self.asked[wanted] = True
-        best = wanted[self.serving.case] & (self.serving.tier == self.tier[self.serving.case])
-        rows = np.flatnonzero(best)
+        rows = self._best_tier(wanted)
         if self.rule.timed and len(rows):
             self._take(rows)
+
+    def _best_tier(self, wanted: Column) -> Column:
+        """Rows of the plans that count for the wanted cases, case by case."""
+        best = wanted[self.serving.case] & (self.serving.tier == self.tier[self.serving.case])
+        return np.flatnonzero(best)
 
     def _take(self, rows: Column) -> None:
         case, plan = self.serving.case[rows], self.serving.plan[rows]
         speed = self.speed_of(case, plan)
-        place = np.lexsort((rows, _effort(speed, self.rule), speed.promise, case))
-        first = place[np.unique(case[place], return_index=True)[1]]
-        self.plan[case[first]] = plan[first]
-        self.speed.put(case[first], speed.at(first))
+        place = np.lexsort((_effort(speed, self.rule), speed.promise, case))[_starts(case)]
+        self.plan[case[place]] = plan[place]
+        self.speed.put(case[place], speed.at(place))
+
+    def bounds(self, cases: Column) -> tuple[Speed, Column]:
+        """What no plan of the best tier of a case does better than, in any figure, and the fewest
+        GPUs of them.
+        """
+        wanted, speed = np.zeros(len(self.tier), dtype=bool), Speed.untimed(len(self.tier))
+        wanted[cases] = True
+        gpus = np.zeros(len(self.tier), dtype=np.int64)
+        rows = self._best_tier(wanted)
+        if len(rows):
+            case, plan = self.serving.case[rows], self.serving.plan[rows]
+            pace = self.judged.clock.bounds(plan, self.judged.kind[case])
+            bound, first = _speed(pace, self.rule), _starts(case)
+            at = case[first]
+            speed.promise[at] = np.minimum.reduceat(bound.promise, first)
+            speed.rate[at] = np.fmax.reduceat(bound.rate, first)
+            speed.work[at] = np.fmin.reduceat(bound.work, first)
+            gpus[at] = np.minimum.reduceat(self.judged.gpus[plan], first)
+        return speed.at(cases), gpus[cases]
 
     def speed_of(self, cases: Column, plans: Column) -> Speed:
         """Of plans on the machines of cases; each pair of a plan and a kind is timed once."""
         if not self.rule.timed or not len(cases):
             return Speed.untimed(len(cases))
         kinds = self.judged.kind[cases]
-        return _speed(self.judged.clock.paces(self.judged.plans, plans, kinds), self.rule)
+        return _speed(self.judged.clock.paces(plans, kinds), self.rule)
 
     def speed_of_singles(self, cases: Column) -> Speed:
         """Of the plan on one GPU of each case, timed once for each of them."""
@@ -154,6 +176,11 @@ class Choices:
         hours = self.hours(cases, plans, speed.work, on_demand)
         broken: Column = self.in_time(speed, hours) != KEPT
         return broken
+
+
+def _starts(cases: Column) -> Column:
+    """Where each case begins, in rows that stand case by case."""
+    return np.flatnonzero(np.diff(cases, prepend=-1))
 
 
 def too_little_known(choices: Choices, least: Grade) -> Column:

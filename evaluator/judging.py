@@ -254,14 +254,14 @@ class Desk:
         return np.where(one, 0.0, np.inf) + np.zeros((len(answers.cases), 1))
 
     def judged(self) -> Judged:
-        count = len(self.cases.sample)
+        count, plans = len(self.cases.sample), tuple(self.sheet.number)
         narrowest = _first(self.found, count, Answers.by_status)
         nearest = _first(self.found, count, Answers.by_miss)
         return Judged(
             workload=self.book.workload,
             book=self.book,
-            clock=Clock(self.book.workload, self.rentals),
-            plans=tuple(self.sheet.number),
+            clock=Clock(self.book.workload, self.rentals, plans),
+            plans=plans,
             case=self.cases.of_machine,
             kind=self.hardware.kind[self.cases.sample],
             serving=_serving(self.found),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -180,10 +180,35 @@ class Race:
             return []
         rows, of = np.flatnonzero(marked), heat.leaders
         near_top = down_to(of.tier, rows, heat.lanes.groups, count)
-        self.choices.settle(of.case[near_top])
-        best = heat.front(near_top, count, self._by_rule)
+        best = self._first(heat, near_top, count)
         chosen = (best.offer, self.choices.plan[best.case], self.choices.narrowest(best.case))
         return [Entry(*map(int, row)) for row in zip(*chosen, strict=True)]
+
+    def _settled(self, heat: Heat, rows: Column, count: int) -> Field:
+        """The first `count` groups of some lanes, in order, with their best plans."""
+        self.choices.settle(heat.leaders.case[rows])
+        return heat.front(rows, count, self._by_rule)
+
+    def _first(self, heat: Heat, rows: Column, count: int) -> Field:
+        """As `_settled`, but lanes whose bounds are worse than the last of those are not timed."""
+        if not self.choices.rule.timed:
+            return self._settled(heat, rows, count)
+        bounds = self._bounds(heat.leaders.keep(rows))
+        hopeful = np.lexsort(bounds[::-1])
+        enough = np.searchsorted(np.cumsum(heat.lanes.groups[rows][hopeful]), count) + 1
+        taken, left = 0, max(int(enough), FEW)
+        while taken < left:
+            taken = left
+            best = self._settled(heat, rows[hopeful[:taken]], count)
+            last = best.keep(np.arange(len(best))[-1:])
+            left = min(2 * taken, int(_up_to(bounds, self._by_rule(last)).sum()))
+        return best
+
+    def _bounds(self, of: Field) -> tuple[Column, ...]:
+        """No group of a lane comes before these keys. Without prices a lane goes by place."""
+        speed, gpus = self.choices.bounds(of.case)
+        keys = order(of, of.plan, speed, self.choices)[:3]
+        return (*keys, gpus, np.where(of.unranked, of.offer, 0))
 
     def _by_rule(self, held: Field) -> tuple[Column, ...]:
         plan, speed = self.choices.plan[held.case], self.choices.speed.at(held.case)
@@ -252,6 +277,18 @@ class Race:
         counts = np.bincount(reasons[~of.serves], left[~of.serves])
         for reason, count in zip((*WHY, GONE), counts, strict=False):
             self.hide(reason, int(count))
+
+
+FEW = 16
+"""Lanes that are timed at once at least: one more takes less than another turn."""
+
+
+def _up_to(keys: Sequence[Column], last: Sequence[Column]) -> Column:
+    """Which keys do not come after the last one."""
+    found = np.ones(len(keys[0]), dtype=bool)
+    for key, end in zip(reversed(keys), reversed(last), strict=True):
+        found = (key < end) | ((key == end) & found)
+    return found
 
 
 def _entries(of: Field) -> list[Entry]:
