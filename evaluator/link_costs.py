@@ -263,8 +263,8 @@ def seconds(
 def taken(setting: Setting, operation: Operation, group: Group, size_bytes: Number) -> float:
     """The same in a setting; links inside a machine and between machines are two assumptions."""
     spent, crossing = seconds(operation, group, size_bytes), group.nodes > 1
-    if not isinstance(crossing, np.ndarray):
-        return setting.take(NETWORK if crossing else LINK, spent)
+    if np.all(crossing) or not np.any(crossing):
+        return setting.take(NETWORK if np.any(crossing) else LINK, spent)
     still = exact(spent.typical)
     inside = setting.take(LINK, choose_range(crossing, still, spent))
     between = setting.take(NETWORK, choose_range(crossing, spent, still))

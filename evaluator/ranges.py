@@ -127,6 +127,8 @@ def choose_range(condition: Number, yes: Range, no: Range) -> Range:
     """`yes` where the condition holds, end by end and element by element."""
     if not isinstance(condition, np.ndarray):
         return yes if condition else no
+    if condition.all():
+        return yes
     ends = zip((yes.low, yes.typical, yes.high), (no.low, no.typical, no.high), strict=True)
     return Range(*(np.where(condition, one, other) for one, other in ends))
 
