@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -130,7 +131,8 @@ class Judged:
     `narrowest` serves, `single` takes one GPU, `nearest` does not serve and misses least, as in a
     `MachineVerdict`. `tried` counts the plans of each case, `rentals` is how many of the machine
     those plans take that count. `written`, `machines` and `outlooks` keep in
-    full what was shown, by machine and the numbers of the plans shown on it.
+    full what was shown, by machine and the numbers of the plans shown on it; `choices` the plans
+    that were chosen, by what they were chosen for.
     """
 
     workload: Workload
@@ -148,6 +150,7 @@ class Judged:
     written: dict[tuple[int, int], PlanVerdict] = field(default_factory=dict)
     machines: dict[tuple[int, frozenset[int]], MachineVerdict] = field(default_factory=dict)
     outlooks: dict[Hashable, Outlook | None] = field(default_factory=dict)
+    choices: dict[Hashable, Any] = field(default_factory=dict)
 
     @cached_property
     def nothing(self) -> Column:

@@ -268,7 +268,7 @@ def taken(setting: Setting, operation: Operation, group: Group, size_bytes: Numb
     still = exact(spent.typical)
     inside = setting.take(LINK, choose_range(crossing, still, spent))
     between = setting.take(NETWORK, choose_range(crossing, spent, still))
-    return choose(crossing, between, inside)
+    return choose(crossing, between, inside)  # type: ignore[no-any-return]
 
 
 LINK, NETWORK = "link", "network between machines"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
 
 from evaluator.bills import Job, Spent, spent_on
-from evaluator.hardware import Column
+from evaluator.hardware import Column, Hardware
 from evaluator.jobs import ServingJob, Workload
 from evaluator.machine import Machine
 from evaluator.outlook import Times
 from evaluator.plans import Plan
-from evaluator.ranges import Range, choose_range, exact
+from evaluator.ranges import Number, Range, choose_range, exact
 from evaluator.rentals import rental_of
 from evaluator.spending import goodput, hours_for, wall_hours
 from evaluator.spot import reclaims_of
@@ -106,37 +107,43 @@ class Ledger:
 
 
 class Clock:
-    """Times plans of one workload, by their numbers, on kinds of machines: each pair once."""
+    """Times plans of one workload, by their numbers, on kinds of machines: each pair once.
+
+    One thread at a time: what is known of a pair is entered line by line.
+    """
 
     def __init__(self, workload: Workload, rentals: Rentals, plans: Sequence[Plan]) -> None:
         self.workload, self.rentals, self.plans = workload, rentals, plans
         self._joined = np.array([plan.nodes > 1 for plan in plans], dtype=np.int64)
         known = len(rentals.table)
         self._exact, self._bounds = (Ledger(len(plans), known) for _ in range(2))
+        self._lock = RLock()
         self._firsts: list[int] = []
         self._batches: list[PairTimes] = []
 
     def paces(self, plan: Column, kind: Column) -> Pace:
         """Of pairs: the number of a plan, and of a kind."""
         rental = self.rentals.number[self._joined[plan], kind]
-        pairs = self._pairs(*self._exact.missing(plan, rental))
-        for rows, times in pair_times(self.workload, pairs) if len(pairs) else ():
-            self._firsts.append(len(self._exact))
-            self._batches.append(times)
-            pace = self._pace(pairs.plan[rows], times.slow_rate, times)
-            self._exact.enter(pairs.plan[rows], pairs.rental[rows], pace)
-        return self._exact.read(plan, rental)
+        with self._lock:
+            pairs = self._pairs(*self._exact.missing(plan, rental))
+            for rows, times in pair_times(self.workload, pairs) if len(pairs) else ():
+                self._firsts.append(len(self._exact))
+                self._batches.append(times)
+                pace = self._pace(pairs.plan[rows], times.slow_rate, times)
+                self._exact.enter(pairs.plan[rows], pairs.rental[rows], pace)
+            return self._exact.read(plan, rental)
 
     def bounds(self, plan: Column, kind: Column) -> Pace:
         """What no pair does better than, much sooner had; of a server its pace itself."""
         if self.workload.serving:
             return self.paces(plan, kind)
         rental = self.rentals.number[self._joined[plan], kind]
-        pairs = self._pairs(*self._bounds.missing(plan, rental))
-        if len(pairs):
-            pace = self._pace(pairs.plan, rate_bounds(self.workload, pairs))
-            self._bounds.enter(pairs.plan, pairs.rental, pace)
-        return self._bounds.read(plan, rental)
+        with self._lock:
+            pairs = self._pairs(*self._bounds.missing(plan, rental))
+            if len(pairs):
+                pace = self._pace(pairs.plan, rate_bounds(self.workload, pairs))
+                self._bounds.enter(pairs.plan, pairs.rental, pace)
+            return self._bounds.read(plan, rental)
 
     def times(self, plan: int, kind: int) -> Times | None:
         """In full, of one pair."""
@@ -184,27 +191,39 @@ MANY = 2
 
 class Start(NamedTuple):
     """Hours at the slow end: `before` the work begins, and `factor` times the work on spot capacity
-    of so many machines.
+    of so many machines. Numbers, or columns of them.
     """
 
-    before: float
-    factor: float
+    before: Number
+    factor: Number
 
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """What comes before the work of a workload with its own costs, alike for machines that load
-    alike.
+    """What comes before the work of a workload with its own costs, by kind and machines: alike for
+    kinds that load alike, so worked out for the first of them.
     """
 
     workload: Workload
-    known: dict[tuple[int | None, int], Start] = field(default_factory=dict)
+    kinds: Sequence[Machine]
+    loads_like: Column
+    before: Column
+    factor: Column
 
-    def on(self, kind: Machine, machines: int) -> Start:
-        key = (kind.download_bytes_per_s.value, machines)
-        if key not in self.known:
-            self.known[key] = start_of(self.workload, kind, machines)
-        return self.known[key]
+    @classmethod
+    def of(cls, workload: Workload, hardware: Hardware, most: int) -> Starts:
+        """On up to so many machines."""
+        before, factor = (np.full((len(hardware.kinds), most + 1), np.nan) for _ in range(2))
+        return cls(workload, hardware.kinds, hardware.loads_like, before, factor)
+
+    def at(self, kinds: Column, machines: Column) -> Start:
+        first = self.loads_like[kinds]
+        missing = np.isnan(self.factor[first, machines])
+        if missing.any():
+            for pair in set(zip(first[missing].tolist(), machines[missing].tolist(), strict=True)):
+                start = start_of(self.workload, self.kinds[pair[0]], pair[1])
+                self.before[pair], self.factor[pair] = start
+        return Start(self.before[first, machines], self.factor[first, machines])
 
 
 def start_of(workload: Workload, kind: Machine, machines: int) -> Start:

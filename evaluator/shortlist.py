@@ -201,7 +201,7 @@ class Race:
             taken = left
             best = self._settled(heat, rows[hopeful[:taken]], count)
             last = best.keep(np.arange(len(best))[-1:])
-            left = min(2 * taken, int(_up_to(bounds, self._by_rule(last)).sum()))
+            left = min(4 * taken, int(_up_to(bounds, self._by_rule(last)).sum()))
         return best
 
     def _bounds(self, of: Field) -> tuple[Column, ...]:
@@ -278,7 +278,7 @@ class Race:
             self.hide(reason, int(count))
 
 
-FEW = 16
+FEW = 48
 """Lanes that are timed at once at least: one more takes less than another turn."""
 
 
