@@ -65,16 +65,17 @@ def newest_runs() -> dict[int, SyncRun]:
     return {run.source_id: run for run in runs}
 
 
-def state_of(source: Source, run: SyncRun | None, now: datetime) -> str:
-    """One of STATES. A failure is said even while the last good listings are young.
+def state_of(source: Source, outcome: str | None, now: datetime) -> str:
+    """One of STATES, by how the newest run ended. A failure is said even while the last good
+    listings are young.
 
     A source whose interface needs a key stays off until the key is set.
     """
     if not source.enabled or missing_key(source.adapter):
         return "off"
-    if run and run.outcome in (Outcome.FAILED, Outcome.ABANDONED):
+    if outcome in (Outcome.FAILED, Outcome.ABANDONED):
         return "failed"
-    if run and run.outcome == Outcome.HELD:
+    if outcome == Outcome.HELD:
         return "held"
     if source.last_success_at is None:
         return "never"
@@ -99,12 +100,21 @@ def unseen_since(now: datetime) -> datetime:
 
 def strip(now: datetime) -> Strip:
     """Two queries, however many listings there are."""
-    found, runs = list(Source.objects.all()), newest_runs()
-    states = Counter(state_of(source, runs.get(source.pk), now) for source in found)
+    found, outcomes = list(Source.objects.only(*TOLD).order_by()), _newest_outcomes()
+    states = Counter(state_of(source, outcomes.get(source.pk), now) for source in found)
     successes = [source.last_success_at for source in found if source.last_success_at]
     samples = sum(source.bundled and source.enabled for source in found)
     ordered = tuple((state, states[state]) for state in STATES if states[state])
     return Strip(len(found), samples, ordered, max(successes, default=None))
+
+
+TOLD = ("enabled", "adapter", "bundled", "last_success_at")
+"""Columns of a source that the strip is made of."""
+
+
+def _newest_outcomes() -> dict[int, str]:
+    newest = SyncRun.objects.filter(fence=F("source__fence")).order_by()
+    return dict(newest.values_list("source_id", "outcome"))
 
 
 def standings(now: datetime) -> list[Standing]:
@@ -117,7 +127,7 @@ def standings(now: datetime) -> list[Standing]:
         found.append(
             Standing(
                 source=source,
-                state=state_of(source, run, now),
+                state=state_of(source, run.outcome if run else None, now),
                 run=run,
                 listings=listings.get(source.pk, 0),
                 quarantined=quarantined.get(run.pk, ()) if run else (),
