@@ -10,8 +10,11 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Count, F
 
+from evaluator.findings import Finding
+from marketplace.catalog.dates import judge_age
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
 from marketplace.models.catalog import Outcome
+from marketplace.page_dates import day_of
 from marketplace.readers import missing_key
 from marketplace.schedule import slot_of
 
@@ -31,7 +34,10 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One source with its state word, its newest run, and what its listings came to."""
+    """One source with its state word, its newest run, and what its listings came to.
+
+    `aged` says that its pages date themselves long ago, however fresh the run.
+    """
 
     source: Source
     state: str
@@ -40,6 +46,7 @@ class Standing:
     quarantined: tuple[tuple[str, int], ...]
     left_out: tuple[tuple[str, int], ...]
     next_due: datetime | None
+    aged: Finding | None = None
 
     @property
     def missing_key(self) -> str:
@@ -126,6 +133,7 @@ def standings(now: datetime) -> list[Standing]:
                 quarantined=quarantined.get(run.pk, ()) if run else (),
                 left_out=_left_out(run),
                 next_due=next_due(source, run.started_at if run else None, now),
+                aged=judge_age(day_of(run.counts), now.date()) if run else None,
             )
         )
     return found

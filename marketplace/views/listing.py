@@ -28,6 +28,7 @@ from marketplace.forms import preset_names
 from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
+from marketplace.page_dates import day_of_pages, old_news
 from marketplace.price_history import Observation, price_history
 from marketplace.shelf import shelf
 from marketplace.views.attributes import attributes_of, other_words
@@ -52,7 +53,7 @@ DRAWN = {
 @require_safe
 @kept_a_minute
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
-    row = get_object_or_404(listings.detailed(), pk=listing_id)
+    row = get_object_or_404(listings.detailed().annotate(page_day=day_of_pages()), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     rented = own_machines(request.user, [row.pk]).get(row.pk)
     machine, verdict = machine_of(row, rented), evaluations.judge_listing(workload, row, rented)
@@ -63,7 +64,10 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         "listing": row,
         "attributes": attributes_of(row, machine),
         "other_words": other_words(row),
-        "findings": [recall(stored) for stored in row.findings],
+        "findings": [
+            *(recall(stored) for stored in row.findings),
+            *old_news(getattr(row, "page_day", None), timezone.now().date()),
+        ],
         "presets": preset_names(),
         "slug": slug,
         "workload": workload,
