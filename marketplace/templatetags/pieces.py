@@ -39,7 +39,13 @@ class PieceNode(Node):
     def render(self, context: Context) -> SafeString:
         values = {name: value.resolve(context) for name, value in self.values}
         key = (self.name, *((type(value), value) for value in values.values()))
-        return mark_safe(_kept(key) or _keep(key, self._made(context, values)))  # noqa: S308  markup of a template
+        try:
+            markup = _kept(key)
+        except TypeError:  # a value that is no key
+            markup = self._made(context, values)
+        else:
+            markup = markup or _keep(key, self._made(context, values))
+        return mark_safe(markup)  # noqa: S308  markup of a template
 
     def _made(self, context: Context, values: Mapping[str, Any]) -> str:
         mutable = [name for name, value in values.items() if isinstance(value, Model)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from django import template
 from django.utils import timezone
@@ -32,7 +31,6 @@ from marketplace.pictures import FitBar
 register = template.Library()
 
 UNKNOWN = "unknown"
-LINKED_SCHEMES = frozenset({"http", "https"})
 
 AGES = ((60, 1, "s"), (3600, 60, "min"), (48 * 3600, 3600, "h"))
 """Below so many seconds, an age is counted in this many seconds, called so; above, in days."""
@@ -150,6 +148,11 @@ def deadline(found: DeadlineVerdict) -> str:
 def of_row(kin: Mapping[str, Any], candidate: Candidate) -> Any:
     """What a page keeps beside a row, by the row's own name in an address."""
     return kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}", ())
+
+
+@register.filter
+def among(name: str, names: Container[str]) -> bool:
+    return name in names
 
 
 @register.filter
@@ -378,24 +381,3 @@ def counted(number: int | None, forms: str) -> str:
         return UNKNOWN
     one, _, many = forms.partition(",")
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-@register.filter
-def outward(url: str | None) -> str:
-    """A link to another site when the address is plain http(s), its text otherwise."""
-    if not is_web_address(url or ""):
-        return url or ""
-    return format_html(
-        '<a href="{0}" rel="nofollow noopener noreferrer external">{0}</a>', url or ""
-    )
-
-
-def is_web_address(url: str) -> bool:
-    """Whether a scraped address may become a link. Control characters hide a scheme: refused."""
-    if any(character <= " " or character == "\\" for character in url):
-        return False
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in LINKED_SCHEMES and bool(parts.hostname)
