@@ -18,7 +18,7 @@ from evaluator.plans import Plan, refusal_of
 from evaluator.recipes import RECIPES
 from evaluator.workload import parse_workload, workload_presets
 from marketplace.forms import PASTE_LIMIT, as_workload, read_json
-from marketplace.views.widgets import PlainSelect
+from marketplace.templating.controls import PlainSelect
 
 LENGTHS = tuple(2**n for n in range(7, 18))
 BATCHES = tuple(2**n for n in range(8))
