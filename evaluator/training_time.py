@@ -13,7 +13,7 @@ from functools import partial
 
 from evaluator.adapters import adapter_params
 from evaluator.calibration import constants, figure
-from evaluator.collectives import Operation
+from evaluator.collectives import GRADIENTS_SHARDED, PARAMETERS_SHARDED, Operation
 from evaluator.devices import Device, on_each, peak_of
 from evaluator.estimates import Result, Setting
 from evaluator.feeds import host_bytes, host_optimizer_seconds, host_seconds, starved_seconds
@@ -233,16 +233,18 @@ def _data(model: StepModel, setting: Setting, computed: float) -> float:
     params = total_params(model.shape)
     if layout.data * layout.context == 1 or params is None:
         return 0.0
-    move = _sharded if model.sharded else _copies
+    move, kind = (_sharded, "shard") if model.sharded else (_copies, "gradient")
     spent = sum(move(model, setting, held) for held in held_parts(model))
-    known = "overlap of sharded traffic" if model.sharded else "overlap of gradients"
-    constant = "training.shard_overlap" if model.sharded else "training.gradient_overlap"
-    left = spent - setting.take(known, figure(constant)) * computed
-    return larger(NEVER_HIDDEN * spent, left)  # type: ignore[no-any-return]
+    overlap = setting.take(f"overlap of {kind} traffic", figure(f"training.{kind}_overlap"))
+    shown = setting.take(f"{kind} traffic never hidden", figure(f"training.{kind}_shown"))
+    beside = computed if _moves_every_round(model) else computed / model.rounds
+    return larger(shown * spent, spent - overlap * beside)  # type: ignore[no-any-return]
 
 
-NEVER_HIDDEN = 0.05
-"""The first gather and the last scatter of a step have nothing to hide behind."""
+def _moves_every_round(model: StepModel) -> bool:
+    """Whether parameters or gradients travel with each micro-batch; else they wait for the last,
+    and have only its compute to hide behind."""
+    return model.sharded and model.job.zero_stage >= GRADIENTS_SHARDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +293,8 @@ def _sharded(model: StepModel, setting: Setting, held: HeldPart) -> float:
     group = group_of(layout, model.links, held.shard, held.inner)
     layers = max(1.0, model.shape.layers / layout.stages)
     one = held.params * job.precision.param_bytes / layers
-    gathers = 2 * model.rounds if job.zero_stage >= 3 else 1
-    scatters = model.rounds if job.zero_stage >= 2 else 1
+    gathers = 2 * model.rounds if job.zero_stage >= PARAMETERS_SHARDED else 1
+    scatters = model.rounds if job.zero_stage >= GRADIENTS_SHARDED else 1
     gathered = gathers * layers * _timed(setting, Operation.ALL_GATHER, group, one)
     gradients = one * trained_share(model)
     scattered = scatters * layers * _timed(setting, Operation.REDUCE_SCATTER, group, gradients)
