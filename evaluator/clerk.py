@@ -53,18 +53,18 @@ class Clerk:
             made,
             findings=findings_on(made, self.now),
             narrowest=None if narrowest is None else self._verdict(at, narrowest),
-            outlook=self._outlook(made, at) if made.status.serves else None,
+            outlook=self._outlook(made, at, entry.plan) if made.status.serves else None,
             rank=rank,
         )
 
-    def _outlook(self, candidate: Candidate, at: int) -> Outlook | None:
+    def _outlook(self, candidate: Candidate, at: int, number: int) -> Outlook | None:
         """Worked out once for each machine, plan, price and what else it costs."""
         plan, judged, workload = candidate.plan.plan, self.choices.judged, self.workload
         price = price_of(candidate)
         key = (at, plan, price, workload.costs, workload.budget_amount)
         if key not in judged.outlooks:
             hardware = self.fleet.hardware
-            times = judged.clock.times(plan, int(hardware.kind[at]))
+            times = judged.clock.times(number, int(hardware.kind[at]))
             found = outlook_at(workload, plan, hardware.machines[at], times, price)
             judged.outlooks[key] = found
         return judged.outlooks[key]
