@@ -175,10 +175,6 @@ def is_nvlink(wire: Wire | Wires) -> Number:
     return on_wire(wire, "nvlink", lambda one: exact(one.kind in NVLINKS)).typical
 
 
-def is_pcie(wire: Wire | Wires) -> Number:
-    return on_wire(wire, "pcie", lambda one: exact(one.kind in PCIES)).typical
-
-
 @lru_cache(maxsize=4096)
 def bandwidth(wire: Wire, operation: Operation, gpus: int, *, switch: bool | None = None) -> Range:
     """Bus bandwidth of a large message in a group of `gpus` inside one machine.

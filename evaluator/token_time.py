@@ -16,9 +16,9 @@ from evaluator.engine_load import MOST_SEQUENCES, EngineModel
 from evaluator.estimates import Result, Setting
 from evaluator.jobs import ServingJob
 from evaluator.layouts import group_of
-from evaluator.link_costs import Group, is_nvlink, is_pcie, seconds
+from evaluator.link_costs import PCIES, Group, is_nvlink, on_wire, seconds
 from evaluator.placement import pace
-from evaluator.ranges import Number, Range, choose, larger, occurs, smaller
+from evaluator.ranges import Number, Range, choose, exact, larger, occurs, smaller
 from evaluator.units import KIB
 
 ACTIVATION_BYTES = 2
@@ -166,7 +166,9 @@ def _sent(model: EngineModel, setting: Setting) -> Number:
     """Share of the 16-bit bytes that an engine really sends. Over slots some send 8 bits, or gather
     tokens in the experts' own format and scatter the sums instead of two all-reduces."""
     wire = model.links.wire
-    over_slots = 0.0 if wire is None else is_pcie(wire)
+    if wire is None:
+        return 1.0
+    over_slots = on_wire(wire, "slot", lambda one: exact(one.kind in PCIES)).typical
     if not occurs(over_slots):
         return 1.0
     name = "sent_to_experts" if model.load.routed_layers else "sent_over_slot"
