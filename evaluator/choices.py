@@ -101,6 +101,12 @@ class Choices:
     def workload(self) -> Workload:
         return self.starts.workload
 
+    def may_choose(self, case: int, plan: int) -> bool:
+        """Whether a plan is one of those that count for a case."""
+        held = self.serving
+        found = (held.case == case) & (held.plan == plan) & (held.tier == self.tier[case])
+        return bool(found.any())
+
     def settle(self, cases: Column) -> None:
         """Times the plans of the best tier of these cases, and takes the best by the rule.
 
