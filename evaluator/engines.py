@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 
@@ -195,6 +196,7 @@ ENGINES: Mapping[str, tuple[Engine, ...]] = {
 ALIASES = {"trtllm": "tensorrt-llm", "tensorrt_llm": "tensorrt-llm", "llamacpp": "llama.cpp"}
 
 
+@lru_cache(maxsize=256)
 def engine(name: str, version: str = "") -> Engine:
     """The engine at a version such as "0.11.x". An engine that is not listed is judged as vLLM;
     without a version the newest one whose figures come from logs counts."""
