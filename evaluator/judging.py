@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.fits import DOES_NOT_FIT, TIGHT, UNKNOWN
+from evaluator.fits import DOES_NOT_FIT, TIGHT, WORDS
 from evaluator.hardware import Column, Hardware, numbered
 from evaluator.host_table import NAMES, HostTable, load_of
 from evaluator.jobs import Offload, Workload
@@ -32,12 +32,16 @@ from evaluator.verdict import (
     Status,
     countable_gpus,
     machine_numbers,
+    status_of,
 )
 from evaluator.workbook import Workbook
 
 READY, CONDITIONAL, NOT_KNOWN, UNSUITABLE = (ORDER[status] for status in Status)
+STATUS = np.array(
+    [[ORDER[status_of(fits, link)] for link in LinkWord] for fits in WORDS], dtype=np.int8
+)
+"""By fit and link, on a host that fails nothing."""
 STOPS = SEVERITY[LinkWord.INSUFFICIENT]
-OPEN_LINKS = (SEVERITY[LinkWord.CLAIMED], SEVERITY[LinkWord.UNKNOWN])
 LINKS = tuple(LinkWord)
 MISFIT, MEMORY_UNKNOWN = "the workload does not fit", "the memory per GPU is not known"
 WHY = (
@@ -122,7 +126,7 @@ class Chosen:
         self.status[cases] = answers.status[rows, columns]
         self.tight[cases] = answers.fit[rows, columns] == TIGHT
         self.missing[cases] = answers.missing[rows, columns]
-        self.why[cases] = answers.why[rows, columns]
+        self.why[cases] = answers.why(rows, columns)
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,7 @@ class Desk:
     host: HostTable
     cases: Cases
     sheet: Sheet = field(init=False)
+    rows: dict[tuple[int, int], Column] = field(default_factory=dict)
     found: list[Answers] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -235,7 +240,7 @@ class Desk:
             turn += 1
             if turn.bit_count() == 1:
                 self._look_ahead(groups, turn)
-            seen = [self._answers(one.cases, self._space(one)) for one in groups]
+            seen = [self._answers(one) for one in groups]
             self.found += seen
             groups = [one.after(answers) for one, answers in zip(groups, seen, strict=True)]
 
@@ -244,30 +249,29 @@ class Desk:
         went on for long is likely to go on.
         """
         tries = ((one.gpus, machines) for one in groups for machines in one.machines[:turns])
-        self.sheet.rows([plan for one in tries for plan in self.book.plans(*one).plans])
+        new = {one: self.book.plans(*one).plans for one in tries if one not in self.rows}
+        rows = self.sheet.rows([plan for plans in new.values() for plan in plans])
+        ends = np.cumsum([len(plans) for plans in new.values()])
+        self.rows |= dict(zip(new, np.split(rows, ends[:-1]), strict=True)) if new else {}
 
-    def _space(self, one: Group) -> Sequence[Plan]:
-        return self.book.plans(one.gpus, one.machines[0]).plans
-
-    def _answers(self, cases: Column, plans: Sequence[Plan]) -> Answers:
-        rows = self.sheet.rows(plans)
-        kinds = self.hardware.kind[self.cases.sample[cases]]
+    def _answers(self, group: Group) -> Answers:
+        name = group.gpus, group.machines[0]
+        rows, plans = self.rows[name], self.book.plans(*name).plans
+        samples = self.cases.sample[group.cases]
         return Answers(
-            cases=cases,
+            cases=group.cases,
             plans=rows,
-            fit=self.sheet.fit[rows][:, kinds].T,
-            missing=self.sheet.missing[rows][:, kinds].T,
-            link=self.sheet.link[rows][:, kinds].T,
-            host=self._host_failures(cases, plans),
+            sheet=self.sheet,
+            kinds=self.hardware.kind[samples],
+            host=self._host_failures(samples, plans),
         )
 
-    def _host_failures(self, cases: Column, plans: Sequence[Plan]) -> Column:
+    def _host_failures(self, samples: Column, plans: Sequence[Plan]) -> Column:
         """The first item that fails, by case and plan."""
         loads = [load_of(self.book.workload, plan) for plan in plans]
         number, firsts = numbered(loads)
-        samples = self.cases.sample[cases]
         each = [self.host.first_failure(plans[one], loads[one], samples) for one in firsts]
-        return np.array(each, dtype=np.int8).reshape(len(firsts), len(cases))[number].T
+        return np.array(each, dtype=np.int8).reshape(len(firsts), len(samples))[number].T
 
     def _on_one_gpu(self, answers: Answers) -> Column:
         plans = tuple(self.sheet.number)
@@ -307,31 +311,38 @@ class Answers:
 
     cases: Column
     plans: Column
-    fit: Column
-    missing: Column
-    link: Column
+    sheet: Sheet
+    kinds: Column
     host: Column
 
     @cached_property
-    def status(self) -> Column:
-        """As `verdict.status_of`."""
-        misfit, unknown = self.fit == DOES_NOT_FIT, self.fit == UNKNOWN
-        fails = misfit | (self.link >= STOPS) | (self.host > 0)
-        doubted = (self.fit == TIGHT) | np.isin(self.link, OPEN_LINKS)
-        served = np.where(doubted, CONDITIONAL, READY)
-        return np.where(fails, UNSUITABLE, np.where(unknown, NOT_KNOWN, served)).astype(np.int8)
+    def fit(self) -> Column:
+        return self.sheet.fit[self.plans][:, self.kinds].T
 
-    @property
+    @cached_property
+    def link(self) -> Column:
+        return self.sheet.link[self.plans][:, self.kinds].T
+
+    @cached_property
+    def missing(self) -> Column:
+        return self.sheet.missing[self.plans][:, self.kinds].T
+
+    @cached_property
+    def status(self) -> Column:
+        return np.where(self.host > 0, UNSUITABLE, STATUS[self.fit, self.link])
+
+    @cached_property
     def serves(self) -> Column:
         found: Column = self.status <= CONDITIONAL
         return found
 
-    @cached_property
-    def why(self) -> Column:
+    def why(self, rows: Column, columns: Column) -> Column:
         """Places in `WHY` of what does not serve."""
-        rest = np.where(self.host > 0, FIRST_HOST - 1 + self.host, WHY.index(MEMORY_UNKNOWN))
-        linked = np.where(self.link >= STOPS, FIRST_LINK - STOPS + self.link, rest)
-        return np.where(self.fit == DOES_NOT_FIT, WHY.index(MISFIT), linked).astype(np.int8)
+        host, link = self.host[rows, columns], self.link[rows, columns]
+        rest = np.where(host > 0, FIRST_HOST - 1 + host, WHY.index(MEMORY_UNKNOWN))
+        linked = np.where(link >= STOPS, FIRST_LINK - STOPS + link, rest)
+        misfit = self.fit[rows, columns] == DOES_NOT_FIT
+        return np.where(misfit, WHY.index(MISFIT), linked).astype(np.int8)
 
     def by_status(self) -> Column:
         """The lower the better; infinite for what does not serve."""
