@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evaluator.answers import NONE
 from evaluator.facts import Grade
 from evaluator.hardware import Column, Hardware
 from evaluator.jobs import Workload
-from evaluator.judging import NONE, Judged, Serving
+from evaluator.judging import Judged, Serving
 from evaluator.pace import Pace, Starts
 from evaluator.rules import Goal, Rule, rule_of
 from evaluator.verdict import FACTS, stands_on

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from evaluator.answers import MEMORY_UNKNOWN, NOT_KNOWN, WHY
 from evaluator.candidates import Candidate
 from evaluator.choices import Choices, too_little_known
 from evaluator.clerk import Clerk, Entry
@@ -18,7 +19,7 @@ from evaluator.economics import Terms, terms_of
 from evaluator.fleet import Fleet
 from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
-from evaluator.judging import MEMORY_UNKNOWN, NOT_KNOWN, WHY, Judged, judge_hardware
+from evaluator.judging import Judged, judge_hardware
 from evaluator.offers import Offering
 from evaluator.rates import PRECISION
 
