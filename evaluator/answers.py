@@ -49,7 +49,7 @@ class Answers:
 
     @cached_property
     def real(self) -> Column:
-        return np.not_equal(self.plans, NONE)
+        return self.plans != NONE  # type: ignore[no-any-return]
 
     @cached_property
     def fit(self) -> Column:
