@@ -76,8 +76,7 @@ class Answers:
     @cached_property
     def served(self) -> Column:
         """By case, whether any plan serves."""
-        found: Column = self.serves.any(axis=1)
-        return found
+        return np.asarray(self.serves.any(axis=1))
 
     @cached_property
     def tier(self) -> Column:
