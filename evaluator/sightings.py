@@ -22,7 +22,7 @@ from evaluator.connections import (
     rate_for,
     together,
 )
-from evaluator.evidence import BenchmarkRow, Format, Reading, Sign, Trouble
+from evaluator.evidence import BandwidthMatrix, BenchmarkRow, Format, Reading, Sign, Trouble
 from evaluator.evidence.readings import troubles
 from evaluator.facts import Grade
 from evaluator.gpus import read_label
@@ -75,7 +75,7 @@ def sight(readings: Iterable[Reading]) -> Sighting:
     """All outputs of one paste together."""
     held = tuple(readings)
     counting = [one for one in held if one.format in COUNTING and one.gpu_count]
-    topology = together(topology_of(one) for one in held)
+    topology = together(topology_of(one.believed) for one in held)
     grade = Grade.MEASURED if all(one.measured for one in held) else Grade.DECLARED
     names = {name for one in held for name in one.gpu_names or ()}
     return Sighting(
@@ -138,7 +138,7 @@ def _at(reading: Reading, one: int, other: int) -> str | None:
 def _facts(held: Sequence[Reading], topology: Topology, grade: Grade) -> Iterator[Seen]:
     if topology != Topology(gpus=topology.gpus):
         yield Seen("topology", topology, grade, IN_A_GUEST if topology.flattened else "")
-    if (link := link_of(topology)) and not any(_headless(one) for one in held):
+    if (link := link_of(topology)) and not any(_cut_off(one) for one in held):
         yield Seen("link", link, grade, IN_A_GUEST if topology.flattened else "")
     rate = rate_for(topology, topology.gpus)
     if rate and rate.message_bytes >= BANDWIDTH_ABOVE:
@@ -146,9 +146,12 @@ def _facts(held: Sequence[Reading], topology: Topology, grade: Grade) -> Iterato
     yield from _from_each(held, grade)
 
 
-def _headless(reading: Reading) -> bool:
-    """Without its header a matrix that was cut looks like that of a smaller machine."""
-    return bool(reading.matrix) and Trouble.HEADER_MISSING in troubles(reading.problems)
+def _cut_off(reading: Reading) -> bool:
+    """Without its header, or without one of its GPUs, a matrix looks like a smaller machine's."""
+    found = troubles(reading.problems)
+    headless = Trouble.HEADER_MISSING in found
+    shorter = reading.format is Format.NCCL_XML and Trouble.TRUNCATED in found
+    return bool(reading.matrix) and (headless or shorter)
 
 
 def _from_each(held: Sequence[Reading], grade: Grade) -> Iterator[Seen]:
@@ -224,7 +227,7 @@ def topology_of(reading: Reading) -> Topology:
         ),
         transports=tuple(one.name for one in reading.transports or ()),
         rates=tuple(_rates(reading)),
-        pair_rates=next((one.rows for one in reading.bandwidth if one.p2p), ()),
+        pair_rates=_pair_rates(reading.bandwidth),
         faults=tuple(_faults(reading)),
         checked=tuple(_checked(reading)),
     )
@@ -241,11 +244,30 @@ def _peer(reading: Reading) -> tuple[tuple[bool | None, ...], ...]:
     if reading.can_access is None or not reading.gpu_count:
         return ()
     gpus = range(reading.gpu_count)
-    return tuple(tuple((one, to) in reading.can_access for to in gpus) for one in gpus)
+    return tuple(tuple(_told(reading, one, to) for to in gpus) for one in gpus)
+
+
+def _told(reading: Reading, one: int, other: int) -> bool | None:
+    """What lines on peer access say of a pair, in whichever direction."""
+    pair = min(one, other), max(one, other)
+    if pair in (reading.can_access or ()):
+        return True
+    return False if pair in (reading.cannot_access or ()) else None
 
 
 def _allowed(cell: str | None) -> bool | None:
     return True if cell == "OK" else False if cell in REFUSALS else None
+
+
+def _pair_rates(tables: Sequence[BandwidthMatrix]) -> tuple[tuple[float | None, ...], ...]:
+    """With peer access, one way. A table of both ways at once shows twice that, or less."""
+    enabled = sorted((one for one in tables if one.p2p), key=lambda one: bool(one.both_ways))
+    if not enabled:
+        return ()
+    share = 0.5 if enabled[0].both_ways else 1.0
+    return tuple(
+        tuple(None if rate is None else rate * share for rate in row) for row in enabled[0].rows
+    )
 
 
 def _rates(reading: Reading) -> Iterator[Rate]:

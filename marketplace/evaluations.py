@@ -38,6 +38,7 @@ from marketplace.machines import configuration_of, is_own, machine_of, own_machi
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
 from marketplace.standings import unseen_since
+from marketplace.workbooks import workbook_of
 
 OLD = timedelta(days=7)
 """How long verdicts of another version stay, in case that version is still running somewhere."""
@@ -183,7 +184,7 @@ def judge_listing(
     workload: Workload, listing: Listing, rented: RentedMachine | None = None
 ) -> MachineVerdict:
     """All plans on one listing, judged now, for the page that shows them."""
-    return judge(workload, machine_of(listing, rented))
+    return judge(workload, machine_of(listing, rented), workbook=workbook_of(workload))
 
 
 def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
@@ -14,7 +15,6 @@ from evaluator.offers import Offering
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
 from marketplace.locks import with_lock
 from marketplace.models import Fact, Listing, Price
-from marketplace.shelf import Shelf
 
 
 def current() -> QuerySet[Listing]:
@@ -24,41 +24,44 @@ def current() -> QuerySet[Listing]:
 
 def detailed() -> QuerySet[Listing]:
     """Any listing with all that its page shows: source, snapshot, prices, facts."""
-    return Listing.objects.select_related("provider", "source", "seen_in").prefetch_related(
-        "prices", own_facts()
+    rows = Listing.objects.select_related("provider", "source", "seen_in")
+    prices = Price.objects.order_by("purchase", "term", "-first_seen")
+    return (
+        rows.defer("seen_in__body", "seen_in__headers", "source__profile")
+        .order_by()
+        .prefetch_related(Prefetch("prices", prices), own_facts())
     )
 
 
 def own_facts() -> Prefetch[str]:
     """Facts of the listing itself. Those of the machines rented under it may be thousands."""
-    return Prefetch("facts", queryset=Fact.objects.filter(evidence=None))
+    facts = Fact.objects.filter(evidence=None).order_by("name", "-grade", "-as_of")
+    return Prefetch("facts", queryset=facts)
 
 
-def current_prices(listings: QuerySet[Listing] | Iterable[int]) -> QuerySet[Price]:
+def current_prices(listings: QuerySet[Any, Any] | Iterable[int]) -> QuerySet[Price]:
     """Prices that are in force for the listings, or for the listings of these keys."""
     return Price.objects.filter(listing__in=listings, superseded_at__isnull=True)
 
 
 def offerings(listings: QuerySet[Listing]) -> list[Offering]:
     """The listings as the evaluator ranks them: two queries, however many there are."""
-    quotes = _quotes(listings)
+    keys = listings.order_by().values("pk")
+    quotes = quotes_of(current_prices(keys).order_by("pk"))
     rows = listings.order_by().values_list(*OFFERING_COLUMNS)
     return [_offering(dict(zip(OFFERING_COLUMNS, row, strict=True)), quotes) for row in rows]
 
 
-def same_hardware(rows: Iterable[Listing], held: Shelf) -> dict[int, int]:
-    """How many current listings, its own included, describe the hardware of each: by key.
-
-    Resellers list one machine under many names. They are told, never merged: price, place and
-    terms differ. A row that leaves the host open is not said to be like another.
-    """
-    known = {row.pk: row.configuration for row in rows if _is_described(row)}
-    counts = held.times_offered(known.values())
-    return {key: counts[configuration] for key, configuration in known.items()}
+def offering_of(row: Listing) -> Offering:
+    """One listing that was read with its provider and prices."""
+    in_force = sorted((one for one in row.prices.all() if not one.superseded_at), key=_key)
+    quotes = tuple(_quote(*(getattr(one, name) for name in QUOTE_COLUMNS[1:])) for one in in_force)
+    said = {name: getattr(row, name) for name in OFFERING_COLUMNS if name != "provider__name"}
+    return _offering({**said, "provider__name": row.provider.name}, {row.pk: quotes})
 
 
-def _is_described(row: Listing) -> bool:
-    return bool(row.configuration and row.gpu_model and row.vcpus and row.ram_bytes)
+def _key(row: Price) -> int:
+    return row.pk
 
 
 OFFERING_COLUMNS = (
@@ -96,21 +99,17 @@ def _offering(row: Mapping[str, Any], quotes: Mapping[int, tuple[Quote, ...]]) -
     )
 
 
-def _quotes(listings: QuerySet[Listing]) -> dict[int, tuple[Quote, ...]]:
+def quotes_of(prices: QuerySet[Price]) -> dict[int, tuple[Quote, ...]]:
+    """By the key of the listing, in the order of the prices."""
     found: dict[int, list[Quote]] = defaultdict(list)
-    keys = listings.order_by().values("pk")
-    prices = Price.objects.filter(listing__in=keys, superseded_at__isnull=True)
-    for row in prices.order_by("pk").values_list(*QUOTE_COLUMNS):
-        listing, amount, currency, unit, basis, purchase, term, words = row
-        found[listing].append(
-            Quote(
-                amount,
-                currency or None,
-                TimeUnit(unit),
-                Basis(basis),
-                Purchase(purchase),
-                term,
-                words,
-            )
-        )
+    for row in prices.values_list(*QUOTE_COLUMNS):
+        listing, *parts = row
+        found[listing].append(_quote(*parts))
     return {listing: tuple(held) for listing, held in found.items()}
+
+
+def _quote(
+    amount: Decimal, currency: str, unit: str, basis: str, purchase: str, term: str, words: str
+) -> Quote:
+    of = (TimeUnit(unit), Basis(basis), Purchase(purchase))
+    return Quote(amount, currency or None, *of, term, words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,12 @@ from django.utils import timezone
 from evaluator.candidates import Candidate
 from evaluator.economics import DEFAULT_CURRENCY, terms_of
 from evaluator.jobs import Workload
+from evaluator.machine import Machine
 from evaluator.shortlist import Shortlist
 from marketplace import evaluations
 from marketplace.cost_scatter import CostScatter
 from marketplace.evaluations import Asking, Viewer
-from marketplace.fleets import OFFER_COLUMNS
+from marketplace.fleets import OFFER_COLUMNS, Offered
 from marketplace.forms import Demands
 from marketplace.views.axes import Axes, axes_of, scatter_of
 from marketplace.views.columns import Column, ColumnForm, sort_of
@@ -52,6 +53,12 @@ class Answer:
     scatter: CostScatter | None
     demands: Mapping[str, Any]
     widest: int | None = None
+    offered: Offered | None = None
+
+    def machines(self, rows: Iterable[Candidate]) -> dict[str, Machine]:
+        """Behind each row, by the key of its offering: as the viewer may know it."""
+        held = [(row.offering.key, row.offering.configuration) for row in rows]
+        return {key: self.offered.machine(name) for key, name in held} if self.offered else {}
 
 
 class Question:
@@ -112,6 +119,7 @@ class Question:
             scatter=scatter_of(ranked.shown, self.axes),
             demands=self.form.cleaned_data,
             widest=None if asked.plain else MOST_WRITTEN,
+            offered=offered,
         )
 
     def _asking(self, asked: Asked) -> Asking:

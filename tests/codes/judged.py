@@ -17,6 +17,7 @@ from evaluator.machine import Availability, LinkClass, Machine
 from evaluator.prices import Basis, Quote, TimeUnit
 from evaluator.shortlist import Offering, shortlist
 from evaluator.units import GB
+from evaluator.workload import parse_workload
 from tests.codes.pages import Made, Maker
 from tests.evaluator.machines import SERVE_8B, machine, preset, serve, train, with_shape
 from tests.evaluator.pasted import (
@@ -27,6 +28,8 @@ from tests.evaluator.pasted import (
     judged,
     matrix_text,
     peer_text,
+    rates_of_pairs,
+    rates_text,
 )
 
 SERVE_70B = "llama-3.1-70b"
@@ -89,6 +92,11 @@ def of_offer(amount: str | None, availability: Availability = Availability.AVAIL
     return made
 
 
+def _without_attention() -> Made:
+    document = {"task": "finetune", "lora": {"rank": 8}, "model": {"preset": "mamba-2.8b"}}
+    return parse_workload(document).findings
+
+
 def _config(**keys: Any) -> Maker:
     config = {
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
@@ -136,6 +144,11 @@ JUDGED: Mapping[Code, Maker] = {
     Code.TOPOLOGY_PARTIAL: of_plans(WIDE, machine(gb=80), "\n".join(SWITCHED.split("\n")[:4])),
     Code.GPU_LINK_FAULTY: of_plans(WIDE, machine(gb=80), SWITCHED + ONE_DEAD_EACH),
     Code.NARROW_SLOT: of_plans(WIDE, FOUR("L40S"), matrix_text(alike(4, "NODE")) + NARROW_SLOT),
+    Code.PAIR_SLOW: of_plans(
+        WIDE,
+        FOUR("L40S"),
+        matrix_text(alike(4, "PIX")) + rates_text(rates_of_pairs(4, 24.0, {(1, 2): 3.0})),
+    ),
     Code.FABRIC_MANAGER_DOWN: of_plans(WIDE, machine(gb=80), FABRIC_DOWN),
     Code.SLICED_GPU: of_plans(WIDE, machine(gb=80), SLICES),
     Code.SHM_SMALL: of_plans(WIDE, FOUR("L40S"), matrix_text(alike(4, "NODE")) + DOCKER_SHM),
@@ -168,6 +181,7 @@ JUDGED: Mapping[Code, Maker] = {
     Code.HOST_RAM_SMALL: of_plans(WIDE, machine(gb=80, ram_bytes=declared(64 * GB))),
     Code.HOST_UNKNOWN: of_plans(preset(SERVE_8B), machine(gb=80)),
     Code.MODEL_KEYS_IGNORED: _config(mystery_gate=3),
+    Code.NO_ADAPTERS: _without_attention,
     Code.ARCHITECTURE_UNKNOWN: of_plans(
         with_shape(WIDE, computable=False, given_params=None), machine(gb=80)
     ),
