@@ -72,7 +72,7 @@ class Estimate:
         return f"{name}: {seconds / whole:.0%} of the time"
 
 
-FIRST_ROOM = 10
+FIRST_ROOM = 12
 """Constants that a model is expected to ask for; one that asks for more is run again with room."""
 
 

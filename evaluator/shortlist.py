@@ -310,7 +310,7 @@ class Race:
             self.hide(reason, int(count))
 
 
-FEW = 64
+FEW = 96
 """Lanes that are timed at once at least: one more takes less than another turn."""
 
 
