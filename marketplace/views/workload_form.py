@@ -96,7 +96,11 @@ class WorkloadForm(forms.Form):
         max_value=1,
         required=False,
         widget=forms.NumberInput(
-            attrs={"step": "0.01", "data-stops": "0.5,0.6,0.7,0.8,0.9,0.95", "placeholder": "0.9"}
+            attrs={
+                "step": "0.01",
+                "data-stops": "0.5,0.6,0.7,0.8,0.9,0.95",
+                "placeholder": "the usual",
+            }
         ),
     )
     optimizer = forms.ChoiceField(
