@@ -64,8 +64,9 @@ def shortlist_for(
     *,
     keep: bool = True,
     viewer: Viewer = None,
+    weigh: bool = False,
 ) -> Shortlist:
-    """Ranks the listings (default: all current ones).
+    """Ranks the listings (default: all current ones). `weigh` asks for the front of all of them.
 
     Listings under which the viewer rented a machine are judged by what was seen on that one.
 
@@ -78,17 +79,19 @@ def shortlist_for(
     else:
         wanted = wanted.exclude(configuration="")
     now, everything = timezone.now(), Offered.of(*_read(wanted, _own(wanted, viewer)))
-    return ranked_of(workload, everything, Asking(limit=limit), now)
+    return ranked_of(workload, everything, Asking(limit=limit, weigh=weigh), now)
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How much of a ranking is wanted: of which offers, and from which rank on."""
+    """How much of a ranking is wanted: of which offers, from which rank on, and whether with what
+    no other of all ranked ones beats."""
 
     filters: Mapping[str, Node] = field(default_factory=dict)
     model: str = ""
     limit: int = 20
     skip: int = 0
+    weigh: bool = False
 
 
 def offered_to(viewer: Viewer) -> Offered:
@@ -119,6 +122,7 @@ def _ranked(workload: Workload, offered: Offered, asking: Asking, now: datetime)
         among=recent & passing,
         judged=offered.judged_for(workload),
         skip=asking.skip,
+        weigh=asking.weigh,
     )
     unseen, out = int((passing & ~recent).sum()), int((~passing).sum())
     hidden = {**ranked.hidden, UNSEEN: unseen, FILTERED_OUT: out}

@@ -234,9 +234,12 @@ def preset_names() -> list[tuple[str, str]]:
 
 
 def read_json(text: str) -> Any:
-    """Strict JSON: no NaN, no key twice. Raises ValidationError with line and column."""
+    """Strict JSON: no NaN, no key twice. Raises ValidationError with line and column. Some editors
+    begin a file with a mark of its byte order, which is no part of it."""
     try:
-        document = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        document = json.loads(
+            text.removeprefix("\ufeff"), object_pairs_hook=_once, parse_constant=_refuse
+        )
         json.dumps(document, ensure_ascii=False).encode()  # half a character cannot be shown again
         return document
     except json.JSONDecodeError as error:
