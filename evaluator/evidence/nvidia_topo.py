@@ -93,8 +93,10 @@ def _read(block: Block, paste: Paste, legend: dict[str, str]) -> Reading:
         expected = f"at most {LARGEST_MACHINE} GPUs"
         problem = Problem(Trouble.TOO_LARGE, block.line, str(len(table.gpus)), expected)
         raise UnreadableEvidence([problem], Format.TOPO_MATRIX)
+    whole = any(len(row.cells) == len(table.devices) and row.rest.strip() for row in block.rows)
     for row in block.rows:
-        _take_row(table, row, cut=paste.cut_at(row.line))
+        shortened = whole and row is not block.rows[-1]
+        _take_row(table, row, cut=paste.cut_at(row.line), shortened=shortened)
     _compare_halves(table)
     _note_columns(table, block)
     _note_gaps(table, block)
@@ -147,13 +149,14 @@ def _gpu_columns(
     return min(width, max((*own, *joined), default=-1) + 1)
 
 
-def _take_row(table: Table, row: Row, cut: bool) -> None:
+def _take_row(table: Table, row: Row, cut: bool, shortened: bool) -> None:
+    """`shortened` where the row had room for all its cells: then one inside of it may be lost."""
     if row.name not in table.devices:
         return
     cells = list(row.cells)
     if cut and len(cells) <= len(table.devices) and not row.rest.strip():
         cells = _without_cut_word(cells, len(table.devices), bool(table.columns), row)
-    problem = _misfit(table, row, cells)
+    problem = _misfit(table, row, cells, shortened)
     if problem:
         table.problems.append(problem)
         table.signs.add(Sign.UNKNOWN_TOKEN)
@@ -163,11 +166,11 @@ def _take_row(table: Table, row: Row, cut: bool) -> None:
             _take_cell(table, row, other, cell)
 
 
-def _misfit(table: Table, row: Row, cells: list[str]) -> Problem | None:
+def _misfit(table: Table, row: Row, cells: list[str], shortened: bool) -> Problem | None:
     """Why the cells of a row cannot be told apart: one too few, one too many, or shifted."""
     number, width, own = row.line.number, len(table.devices), table.devices.index(row.name)
     rest = row.rest.split()
-    if cells and len(cells) < width and rest:
+    if cells and len(cells) < width and (rest or shortened):
         return Problem(Trouble.UNKNOWN_CLASS, number, f"{len(cells)} cells", f"{width} cells")
     if rest and CELL.fullmatch(rest[0]):
         return Problem(Trouble.UNKNOWN_CLASS, number, rest[0], f"no more than {width} cells")
