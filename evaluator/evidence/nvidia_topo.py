@@ -97,6 +97,9 @@ def _read(block: Block, paste: Paste, legend: dict[str, str]) -> Reading:
     for row in block.rows:
         shortened = whole and row is not block.rows[-1]
         _take_row(table, row, cut=paste.cut_at(row.line), shortened=shortened)
+    used = {name for name, _ in table.cells}
+    if sum(map(_is_long, block.rows)) > len(used):
+        table.cells.clear()  # the header lost a name: no column is sure to be whose it seems
     _compare_halves(table)
     _note_columns(table, block)
     _note_gaps(table, block)
@@ -172,12 +175,18 @@ def _misfit(table: Table, row: Row, cells: list[str], shortened: bool) -> Proble
     rest = row.rest.split()
     if cells and len(cells) < width and (rest or shortened):
         return Problem(Trouble.UNKNOWN_CLASS, number, f"{len(cells)} cells", f"{width} cells")
-    if rest and CELL.fullmatch(rest[0]):
+    if _is_long(row):
         return Problem(Trouble.UNKNOWN_CLASS, number, rest[0], f"no more than {width} cells")
     if (len(cells) > own and cells[own] != "X") or cells.count("X") > 1:
         read = " ".join(cells)[:40]
         return Problem(Trouble.UNKNOWN_CLASS, number, read, f"one X, in column {row.name}")
     return None
+
+
+def _is_long(row: Row) -> bool:
+    """Whether more cells stand there than the header has names."""
+    rest = row.rest.split()
+    return bool(rest) and bool(CELL.fullmatch(rest[0]))
 
 
 def _without_cut_word(cells: list[str], width: int, columns: bool, row: Row) -> list[str]:
