@@ -93,11 +93,6 @@ def band_of(age: timedelta) -> str:
     return next(bands, "hidden")
 
 
-def unseen_since(now: datetime) -> datetime:
-    """A listing that was last seen before this is not ranked."""
-    return now - timedelta(hours=settings.HIDDEN_HOURS)
-
-
 def strip(now: datetime) -> Strip:
     """Two queries, however many listings there are."""
     found, outcomes = list(Source.objects.only(*TOLD).order_by()), _newest_outcomes()
