@@ -70,6 +70,9 @@ _WITHOUT_INFLUENCE = """
     attn_rotary_emb mamba_proj_bias normalization_function position_embedding_type router_dtype
     fused_add_norm pad_vocab_size_multiple d_inner dt_rank norm_before_gate
     mtp_hybrid_override_pattern mtp_layers_block_type
+    force_image_size dynamic_image_size max_dynamic_patch min_dynamic_patch use_thumbnail ps_version
+    select_layer template projection_dim image_seq_length multimodal_projector_bias
+    vision_feature_layer vision_feature_select_strategy projector_hidden_act
     qk_norm_type use_routing_bias post_norm mtp_transformer_layers num_mtp_modules use_mtp
     moe_capacity moe_gate moe_layer_interval moe_layer_end_index moe_norm_min moe_use_aux_free
     max_seq_len emb_pdrop learned_pos_emb logit_scale_factor embedding_fraction

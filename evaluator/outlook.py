@@ -91,7 +91,7 @@ def outlook_at(
         rate, seen = times.rate.value, _served(workload, times)
     else:
         rate, seen = times.value, _trained(times)
-    job = _job(workload, plan, machine, rate)
+    job = job_on(workload, plan, machine, rate)
     bill = bill_of(job, price) if price else None
     use = use_of(workload, rate)
     return replace(
@@ -105,7 +105,8 @@ def outlook_at(
     )
 
 
-def _job(workload: Workload, plan: Plan, machine: Machine, rate: Range) -> Job:
+def job_on(workload: Workload, plan: Plan, machine: Machine, rate: Range) -> Job:
+    """What is billed of a plan that makes so many tokens/s."""
     return Job(
         workload=workload,
         machine=machine,

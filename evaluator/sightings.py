@@ -233,7 +233,7 @@ def topology_of(reading: Reading) -> Topology:
     )
 
 
-READ_OR_WRITE = ("r", "w")
+READ_OR_WRITE = ("r", "w", "rw")
 REFUSALS = frozenset({"CNS", "GNS", "TNS", "NS", "DR"})
 
 

@@ -70,6 +70,11 @@ def _keep(key: tuple[Any, ...], markup: str) -> str:
     return markup
 
 
+def forget_pieces() -> None:
+    with _lock:
+        _pieces.clear()
+
+
 @register.tag
 def piece(parser: Parser, token: Token) -> PieceNode:
     _, name, *given = token.split_contents()

@@ -19,9 +19,9 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    pieces._pieces.clear()
+    pieces.forget_pieces()
     yield
-    pieces._pieces.clear()
+    pieces.forget_pieces()
 
 
 @pytest.fixture(params=["marketplace.templating.loader.Loader", None])
