@@ -5,13 +5,15 @@ Rules of Megatron-LM (validate_args), PyTorch's pipeline schedules and the servi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
 
 from evaluator.degrees import Plan
-from evaluator.findings import Code, Finding, finding
+from evaluator.findings import Finding, finding
 from evaluator.formats import weight_format
 from evaluator.jobs import Schedule, TrainingJob, Workload
+from evaluator.obstacles import Obstacle, Value, change_words, fixed, indivisible, unsupported
 from evaluator.shapes import Experts, ModelShape
 
 ENGINE_SPLITS = {
@@ -28,20 +30,6 @@ SPLIT_WORDS = {
     "ep": "expert parallel",
     "cp": "context parallel",
 }
-
-
-Value = int | str
-Fix = Mapping[str, Value]
-"""New values of a plan's degrees or of a job's keys, by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """Why a plan cannot be had, with what `fix` removes this obstacle; another may stand behind."""
-
-    code: Code
-    words: Mapping[str, Value]
-    fix: Fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +62,10 @@ def is_refused(workload: Workload, plan: Plan) -> bool:
 
 def obstacle_of(workload: Workload, plan: Plan) -> Obstacle | None:
     """The first one, by the order of the rules."""
-    return next((found for rule in RULES if (found := rule(workload, plan))), None)
+    for rule in RULES:
+        if found := rule(workload, plan):
+            return found
+    return None
 
 
 def refusal_of(workload: Workload, plan: Plan) -> Finding | None:
@@ -102,59 +93,6 @@ def _whole_fix(workload: Workload, plan: Plan) -> dict[str, Value]:
     return whole
 
 
-DEGREES = frozenset(item.name for item in fields(Plan))
-
-
-def fixed(workload: Workload, plan: Plan, fix: Fix) -> tuple[Workload, Plan]:
-    """The job and the plan with new values."""
-    keys = {name: value for name, value in fix.items() if name not in DEGREES}
-    plan = replace(plan, **{name: int(fix[name]) for name in fix if name in DEGREES})
-    if not keys:
-        return workload, plan
-    if workload.serving:
-        return replace(workload, serving=replace(workload.serving, **keys)), plan  # type: ignore[arg-type]
-    training = workload.training
-    return replace(workload, training=training and replace(training, **keys)), plan  # type: ignore[arg-type]
-
-
-DEGREE_WORDS = {
-    "tp": "a tensor parallel degree of {}",
-    "ep": "an expert parallel degree of {}",
-    "pp": "{} pipeline stages",
-    "dp": "a dp of {}",
-    "virtual": "{} virtual stages",
-    "shard": "a shard group of {}",
-}
-
-
-def change_words(fix: Fix) -> str:
-    """Degrees to use, then keys to set, as sentences."""
-    used = [_degree_words(name, value) for name, value in fix.items() if name in DEGREES]
-    keys = [f"{name} to {value}" for name, value in fix.items() if name not in DEGREES]
-    parts = (("Use", used), ("Set", keys))
-    return " ".join(f"{verb} {listed(words)}." for verb, words in parts if words)
-
-
-def _degree_words(name: str, value: Value) -> str:
-    if value == 1 and name not in ("tp", "shard"):
-        return f"{'an' if name in ('ep', 'etp') else 'a'} {name} of 1"
-    return DEGREE_WORDS.get(name, f"a {name} of {{}}").format(value)
-
-
-def listed(words: Sequence[str]) -> str:
-    """ "a, b and c"."""
-    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
-
-
-def _indivisible(quantity: str, degree: int, **fix: Value) -> Obstacle:
-    return Obstacle(Code.PLAN_INDIVISIBLE, {"quantity": quantity, "degree": degree}, fix)
-
-
-def _unsupported(who: str, what: str, **fix: Value) -> Obstacle:
-    what = f"{what[0].upper()}{what[1:]}"
-    return Obstacle(Code.PLAN_UNSUPPORTED, {"who": who, "what": what}, fix)
-
-
 def _largest(below: int, fits: Callable[[int], bool]) -> int:
     """The largest degree under `below` that fits; 1 where none does."""
     return next((degree for degree in range(below - 1, 0, -1) if fits(degree)), 1)
@@ -173,8 +111,8 @@ def _refuse_engine(workload: Workload, plan: Plan) -> Obstacle | None:
         return None
     what = SPLIT_WORDS[missing[0]]
     if set(missing) <= USUAL_SPLITS:
-        return _unsupported(job.engine, what, engine="vllm")
-    return _unsupported(job.engine, what, **{missing[0]: 1})
+        return unsupported(job.engine, what, engine="vllm")
+    return unsupported(job.engine, what, **{missing[0]: 1})
 
 
 # --- tensor ranks
@@ -185,9 +123,9 @@ def _refuse_tensor(workload: Workload, plan: Plan) -> Obstacle | None:
     if not quantity:
         return None
     if workload.serving and plan.ep > 1:
-        return _indivisible(quantity, plan.tp, **_fewer_ranks(workload, plan, "tp"))
+        return indivisible(quantity, plan.tp, **_fewer_ranks(workload, plan, "tp"))
     admitted = _largest(plan.tp, lambda tp: not undivided_by(workload, tp, spread=plan.ep > 1))
-    return _indivisible(quantity, plan.tp, tp=admitted)
+    return indivisible(quantity, plan.tp, tp=admitted)
 
 
 def _fewer_ranks(workload: Workload, plan: Plan, name: str) -> dict[str, int]:
@@ -213,23 +151,28 @@ def undivided_by(workload: Workload, tp: int, *, spread: bool = False) -> str:
     are more ranks than heads; a latent cache is copied always. Weights that share a scale must stay
     on one rank, or the engine refuses to load. `spread` experts lie whole on their ranks.
     """
-    attention = workload.model.attention
+    return _undivided_by(workload.model, workload.weights_format, tp, spread)
+
+
+@lru_cache(maxsize=4096)
+def _undivided_by(model: ModelShape, weights_format: str, tp: int, spread: bool) -> str:
+    attention = model.attention
     heads, kv_heads = attention.heads, attention.kv_heads
     if heads % tp:
         return f"{heads} attention heads"
     if not attention.latent and kv_heads % tp and tp % kv_heads:
         return f"{kv_heads} KV heads"
-    sizes = [one for one in _inner_sizes(workload.model) if not (spread and one[0] == EXPERT_SIZE)]
-    return _undivided_size(workload, tp, sizes)
+    sizes = [one for one in _inner_sizes(model) if not (spread and one[0] == EXPERT_SIZE)]
+    return _undivided_size(weights_format, tp, sizes)
 
 
 EXPERT_SIZE = "expert size"
 
 
-def _undivided_size(workload: Workload, ranks: int, sizes: Iterable[tuple[str, int]]) -> str:
+def _undivided_size(weights_format: str, ranks: int, sizes: Iterable[tuple[str, int]]) -> str:
     if ranks == 1:
         return ""
-    form = weight_format(workload.weights_format)
+    form = weight_format(weights_format)
     group = form.group if form else 1
     in_groups = f" in groups of {group}" if group > 1 else ""
     odd = ((name, size) for name, size in sizes if size % (ranks * group))
@@ -257,13 +200,13 @@ def _refuse_experts(workload: Workload, plan: Plan) -> Obstacle | None:
     if plan.ep == 1:
         return None
     if experts is None:
-        return _unsupported("a model without experts", SPLIT_WORDS["ep"], ep=1, **_whole(plan))
+        return unsupported("a model without experts", SPLIT_WORDS["ep"], ep=1, **_whole(plan))
     if experts.count % plan.ep:
         quantity = f"{experts.count} experts"
         if workload.serving:
             name = "dp" if plan.dp > 1 else "tp"
-            return _indivisible(quantity, plan.ep, **_fewer_ranks(workload, plan, name))
-        return _indivisible(quantity, plan.ep, **_fewer_experts(plan, experts.count))
+            return indivisible(quantity, plan.ep, **_fewer_ranks(workload, plan, name))
+        return indivisible(quantity, plan.ep, **_fewer_experts(plan, experts.count))
     return _refuse_expert_ranks(workload, plan, experts)
 
 
@@ -285,11 +228,11 @@ def _refuse_expert_ranks(workload: Workload, plan: Plan, experts: Experts) -> Ob
     if workload.serving and wanted != plan.tp * plan.dp:
         every = plan.tp * plan.dp
         fix = {"ep": every // plan.etp} if every % plan.etp == 0 else {"ep": every, "etp": 1}
-        return _indivisible(f"an engine of {_ranks(every)}", wanted, **fix)
+        return indivisible(f"an engine of {_ranks(every)}", wanted, **fix)
     if ranks % wanted:
-        return _indivisible(_ranks(ranks), wanted, **_fewer_experts(plan, experts.count))
-    quantity = _undivided_size(workload, plan.etp, [(EXPERT_SIZE, experts.size)])
-    return _indivisible(quantity, plan.etp, etp=1) if quantity else None
+        return indivisible(_ranks(ranks), wanted, **_fewer_experts(plan, experts.count))
+    quantity = _undivided_size(workload.weights_format, plan.etp, [(EXPERT_SIZE, experts.size)])
+    return indivisible(quantity, plan.etp, etp=1) if quantity else None
 
 
 def _ranks(count: int) -> str:
@@ -305,7 +248,7 @@ def _refuse_stages(workload: Workload, plan: Plan) -> Obstacle | None:
     if pp == 1 or (layers >= pp and (workload.serving or layers % pp == 0)):
         return None
     stages = _largest(min(pp, layers + 1), lambda stages: layers % stages == 0)
-    return _indivisible(f"{layers} layers", pp, pp=stages)
+    return indivisible(f"{layers} layers", pp, pp=stages)
 
 
 def _refuse_turns(workload: Workload, plan: Plan) -> Obstacle | None:
@@ -314,14 +257,14 @@ def _refuse_turns(workload: Workload, plan: Plan) -> Obstacle | None:
     if plan.virtual == 1:
         return None
     if job is None or plan.pp == 1:
-        return _unsupported("a plan without training stages", "interleaving", virtual=1)
+        return unsupported("a plan without training stages", "interleaving", virtual=1)
     if job.schedule is not Schedule.ONE_F_ONE_B:
         who, able = f"the {job.schedule} schedule", Schedule.ONE_F_ONE_B
-        return _unsupported(who, "interleaving", schedule=able)
+        return unsupported(who, "interleaving", schedule=able)
     turns = plan.pp * plan.virtual
     if layers % turns:
         admitted = _largest(plan.virtual, lambda turn: layers % (plan.pp * turn) == 0)
-        return _indivisible(f"{layers} layers", turns, virtual=admitted)
+        return indivisible(f"{layers} layers", turns, virtual=admitted)
     return None
 
 
@@ -337,7 +280,7 @@ def _refuse_rounds(workload: Workload, plan: Plan) -> Obstacle | None:
     if not short and not uneven:
         return None
     wanted = pp if short else -(-rounds // pp) * pp
-    return _indivisible(f"a step of {rounds} micro-batches", pp, global_batch=wanted * ranks)
+    return indivisible(f"a step of {rounds} micro-batches", pp, global_batch=wanted * ranks)
 
 
 # --- batch and sequence
@@ -351,7 +294,7 @@ def _refuse_batch(workload: Workload, plan: Plan) -> Obstacle | None:
         return None
     quantity, wanted = job.global_batch, -(-job.global_batch // ranks) * ranks
     words = f"the global batch of {quantity} sequences"
-    return _indivisible(words, ranks, global_batch=wanted)
+    return indivisible(words, ranks, global_batch=wanted)
 
 
 def _refuse_sequence(workload: Workload, plan: Plan) -> Obstacle | None:
@@ -361,7 +304,7 @@ def _refuse_sequence(workload: Workload, plan: Plan) -> Obstacle | None:
         return None
     parts = _parts(job, plan)
     wanted = -(-job.seq_len // parts) * parts
-    return _indivisible(f"a sequence of {job.seq_len} tokens", parts, seq_len=wanted)
+    return indivisible(f"a sequence of {job.seq_len} tokens", parts, seq_len=wanted)
 
 
 def _parts(job: TrainingJob, plan: Plan) -> int:
@@ -376,7 +319,7 @@ def _refuse_shards(workload: Workload, plan: Plan) -> Obstacle | None:
     if ranks % plan.shard == 0:
         return None
     admitted = _largest(plan.shard, lambda shard: ranks % shard == 0)
-    return _indivisible(_ranks(ranks), plan.shard, shard=admitted)
+    return indivisible(_ranks(ranks), plan.shard, shard=admitted)
 
 
 RULES = (

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
+from evaluator.answers import MEMORY_UNKNOWN, NOT_KNOWN, WHY
 from evaluator.candidates import Candidate
 from evaluator.choices import Choices, too_little_known
 from evaluator.clerk import Clerk, Entry
@@ -19,7 +21,7 @@ from evaluator.fleet import Fleet
 from evaluator.front import front_of
 from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
-from evaluator.judging import MEMORY_UNKNOWN, NOT_KNOWN, WHY, Judged, judge_hardware
+from evaluator.judging import Judged, judge_hardware
 from evaluator.offers import Offering
 from evaluator.rates import PRECISION
 
@@ -115,6 +117,24 @@ class Picked:
         return [*self.rows, *self.unranked, *self.near]
 
 
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Lanes in the order of their bounds, of which the first `count` groups are wanted; so many as
+    `first` says are timed at once.
+    """
+
+    heat: Heat
+    rows: Column
+    bounds: tuple[Column, ...]
+    count: int
+    first: int
+
+    @property
+    def cases(self) -> Column:
+        """Of the lanes that are timed at once."""
+        return self.heat.leaders.case[self.rows[: self.first]]
+
+
 @dataclass
 class Race:
     """What competes, by whom it is judged, and what was hidden on the way, by reason."""
@@ -171,45 +191,55 @@ class Race:
         single = self.single
         others = self._without(single)
         serves, unranked = others.leaders.serves, others.leaders.unranked
-        room = limit - (single is not None)
-        rows = self._serving(others, serves & ~unranked, room)
+        queues = (
+            self._queue(others, serves & ~unranked, limit - (single is not None)),
+            self._queue(others, serves & unranked, limit),
+        )
+        self.choices.settle(np.concatenate([queue.cases for queue in queues]))
+        rows, others_unranked = self._written([self._first(queue) for queue in queues])
         parts = Picked(
-            [single, *rows] if single else rows,
-            self._serving(others, serves & unranked, limit),
-            self._near(others, ~serves),
+            [single, *rows] if single else rows, others_unranked, self._near(others, ~serves)
         )
         self._count_hidden(parts)
         return parts
 
-    def _serving(self, heat: Heat, marked: Column, count: int) -> list[Entry]:
-        """The best of what serves: only those that may be among them are timed."""
-        if count < 1:
-            return []
-        rows, of = np.flatnonzero(marked), heat.leaders
-        near_top = down_to(of.tier, rows, heat.lanes.groups, count)
-        best = self._first(heat, near_top, count)
-        chosen = (best.offer, self.choices.plan[best.case], self.choices.narrowest(best.case))
-        return [Entry(*map(int, row)) for row in zip(*chosen, strict=True)]
-
-    def _settled(self, heat: Heat, rows: Column, count: int) -> Field:
-        """The first `count` groups of some lanes, in order, with their best plans."""
-        self.choices.settle(heat.leaders.case[rows])
-        return heat.front(rows, count, self._by_rule)
-
-    def _first(self, heat: Heat, rows: Column, count: int) -> Field:
-        """As `_settled`, but lanes whose bounds are worse than the last of those are not timed."""
-        if not self.choices.rule.timed:
-            return self._settled(heat, rows, count)
+    def _queue(self, heat: Heat, marked: Column, count: int) -> Queue:
+        """What serves, as far as it is of words that may come to the top."""
+        rows, count = np.flatnonzero(marked), max(0, count)
+        rows = down_to(heat.leaders.tier, rows, heat.lanes.groups, count)
+        if not self.choices.rule.timed or not len(rows):
+            return Queue(heat, rows, (), count, len(rows))
         bounds = self._bounds(heat.leaders.keep(rows))
         hopeful = np.lexsort(bounds[::-1])
-        enough = np.searchsorted(np.cumsum(heat.lanes.groups[rows][hopeful]), count) + 1
-        taken, left = 0, max(int(enough), FEW)
-        while taken < left:
-            taken = left
-            best = self._settled(heat, rows[hopeful[:taken]], count)
+        rows, bounds = rows[hopeful], tuple(bound[hopeful] for bound in bounds)
+        enough = np.searchsorted(np.cumsum(heat.lanes.groups[rows]), count) + 1
+        return Queue(heat, rows, bounds, count, max(int(enough), FEW))
+
+    def _first(self, queue: Queue) -> Field:
+        """The first groups of a queue, in order, with their best plans. Lanes whose bounds are
+        worse than the last of those are never timed.
+        """
+        taken = queue.first
+        while True:
+            rows = queue.rows[:taken]
+            self.choices.settle(queue.heat.leaders.case[rows])
+            best = queue.heat.front(rows, queue.count, self._by_rule)
+            if taken >= len(queue.rows):
+                return best
             last = best.keep(np.arange(len(best))[-1:])
-            left = min(4 * taken, int(_up_to(bounds, self._by_rule(last)).sum()))
-        return best
+            left = int(_up_to(queue.bounds, self._by_rule(last)).sum())
+            if left <= taken:
+                return best
+            taken = min(4 * taken, left)
+
+    def _written(self, parts: Sequence[Field]) -> list[list[Entry]]:
+        """With their narrowest plans, which are sought for all parts at once."""
+        case = np.concatenate([part.case for part in parts])
+        offer = np.concatenate([part.offer for part in parts])
+        chosen = (offer, self.choices.plan[case], self.choices.narrowest(case))
+        entries = [Entry(*map(int, row)) for row in zip(*chosen, strict=True)]
+        ends = np.cumsum([0, *map(len, parts)]).tolist()
+        return [entries[start:end] for start, end in pairwise(ends)]
 
     def _bounds(self, of: Field) -> tuple[Column, ...]:
         """No group of a lane comes before these keys. Without prices a lane goes by place."""
@@ -261,6 +291,8 @@ class Race:
         place = int(lanes.every.place[single.offer])
         row = lanes.lane_of(np.array([place]))
         if of.serves[row].all():
+            if not self.choices.may_choose(int(of.case[row][0]), single.plan):
+                return self.heat
             self.choices.settle(of.case[row])
         same = self._plans(of)[row] == single.plan
         return self.heat.without(place) if same.all() else self.heat
@@ -286,7 +318,7 @@ class Race:
             self.hide(reason, int(count))
 
 
-FEW = 48
+FEW = 96
 """Lanes that are timed at once at least: one more takes less than another turn."""
 
 

@@ -320,16 +320,19 @@ def _copies(model: StepModel, setting: Setting, held: HeldPart) -> float:
 
 
 def _sharded(model: StepModel, setting: Setting, held: HeldPart) -> float:
-    """Two gathers and one scatter per micro-batch, a layer at a time; copies reduce once."""
+    """Two gathers and one scatter per micro-batch, a layer at a time; copies reduce once. A scatter
+    takes as long as a gather of as many bytes."""
     layout, job = model.layout, model.job
     group = group_of(layout, model.links, held.shard, held.inner)
     layers = larger(1.0, model.shape.layers / layout.stages)
     one = held.params * job.precision.param_bytes / layers
     gathers = 2 * model.rounds if job.zero_stage >= PARAMETERS_SHARDED else 1
     scatters = model.rounds if job.zero_stage >= GRADIENTS_SHARDED else 1
-    gathered = gathers * layers * taken(setting, Operation.ALL_GATHER, group, one)
-    gradients = one * trained_share(model)
-    scattered = scatters * layers * taken(setting, Operation.REDUCE_SCATTER, group, gradients)
+    gather = scatter = taken(setting, Operation.ALL_GATHER, group, one)
+    if job.lora:
+        gradients = one * trained_share(model)
+        scatter = taken(setting, Operation.REDUCE_SCATTER, group, gradients)
+    gathered, scattered = gathers * layers * gather, scatters * layers * scatter
     return gathered + scattered + _between_copies(model, setting, held)  # type: ignore[no-any-return]
 
 

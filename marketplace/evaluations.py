@@ -37,6 +37,7 @@ from marketplace.listings import current, offerings, own_facts
 from marketplace.machines import configuration_of, is_own, machine_of, own_machines
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
+from marketplace.own_offers import Own, seen_by, with_own
 from marketplace.standings import unseen_since
 from marketplace.workbooks import workbook_of
 
@@ -88,8 +89,9 @@ class Asking:
 def offered_to(viewer: Viewer) -> Offered:
     """All current offers as one viewer may judge them; the same for all who rented nothing."""
     named = current().exclude(configuration="")
+    shared = offered_now(lambda: _read(named, {}))
     own = _own(named, viewer)
-    return Offered.of(*_read(named, own)) if own else offered_now(lambda: _read(named, {}))
+    return seen_by(shared, own) if own else shared
 
 
 def ranked_of(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
@@ -125,7 +127,7 @@ def _ranked(workload: Workload, offered: Offered, asking: Asking, now: datetime)
 
 def _read(listings: QuerySet[Listing], own: Own) -> tuple[list[Offering], dict[str, Machine]]:
     """Offerings, and the machine of every configuration among them."""
-    offered = [_with_own(offering, own) for offering in offerings(listings)]
+    offered = [with_own(offering, own) for offering in offerings(listings)]
     private = {machine.fingerprint(): machine for machine, _ in own.values()}
     shared = {offering.configuration for offering in offered} - private.keys()
     machines = {one.configuration: machine_of(one) for one in _one_listing_each(shared)}
@@ -133,7 +135,6 @@ def _read(listings: QuerySet[Listing], own: Own) -> tuple[list[Offering], dict[s
 
 
 Viewer = User | AnonymousUser | None
-Own = dict[str, tuple[Machine, tuple[Finding, ...]]]
 
 
 def _own(listings: QuerySet[Listing], viewer: Viewer) -> Own:
@@ -151,14 +152,6 @@ def judged_by(
     if rented is None or not is_own(rented):
         return machine, ()
     return machine, (finding(Code.OWN_EVIDENCE, machine=rented),)
-
-
-def _with_own(offering: Offering, own: Own) -> Offering:
-    if offering.key not in own:
-        return offering
-    machine, notes = own[offering.key]
-    findings = (*notes, *offering.findings)
-    return replace(offering, configuration=machine.fingerprint(), findings=findings)
 
 
 def name_configurations(listings: QuerySet[Listing]) -> int:
@@ -188,7 +181,11 @@ def judge_listing(
     workload: Workload, listing: Listing, rented: RentedMachine | None = None
 ) -> MachineVerdict:
     """All plans on one listing, judged now, for the page that shows them."""
-    return judge(workload, machine_of(listing, rented), workbook=workbook_of(workload))
+    return judge_machine(workload, machine_of(listing, rented))
+
+
+def judge_machine(workload: Workload, machine: Machine) -> MachineVerdict:
+    return judge(workload, machine, workbook=workbook_of(workload))
 
 
 def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:

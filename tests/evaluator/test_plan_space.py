@@ -19,8 +19,8 @@ from evaluator.link_verdicts import LinkWord
 from evaluator.links import Use, demands_of
 from evaluator.machine import LinkClass
 from evaluator.memory import budget
+from evaluator.obstacles import fixed
 from evaluator.parameters import expert_params, total_params
-from evaluator.plan_rules import fixed
 from evaluator.plans import Kind, Plan, narrowness, plans_of, refusal_of
 from evaluator.rentals import rental_of
 from evaluator.reports import from_report, to_report
