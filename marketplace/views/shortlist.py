@@ -25,6 +25,7 @@ from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.shelf import shelf
 from marketplace.views.answers import Answer, Question
 from marketplace.views.chips import Chip, changed, chips_of, not_understood
+from marketplace.views.columns import Drawn
 from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
@@ -106,7 +107,7 @@ def _shape(request: HttpRequest, question: Question) -> dict[str, Any]:
         "form": question.form,
         "columns": question.columns,
         "drawn": [_head(request, question, one.key, one.title) for one in question.drawn],
-        "shown": dict.fromkeys(question.columns.shown, True),
+        "shown": Drawn.of(question.columns.shown),
         "rank_head": _head(request, question, RANK, "#"),
         "sort": f"{'-' if question.backwards else ''}{question.sort}",
     }
