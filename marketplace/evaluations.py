@@ -46,7 +46,6 @@ from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
 from marketplace.own_offers import Own, seen_by, with_own
 from marketplace.shelf import shelf
-from marketplace.standings import unseen_since
 from marketplace.workbooks import judge_machine
 
 OLD = timedelta(days=7)
@@ -94,6 +93,11 @@ class Asking:
     weigh: bool = False
 
 
+def _unseen_since(now: datetime) -> datetime:
+    """A listing that was last seen before this is not ranked."""
+    return now - timedelta(hours=settings.HIDDEN_HOURS)
+
+
 def offered_to(viewer: Viewer) -> Offered:
     """All current offers as one viewer may judge them; the same for all who rented nothing."""
     named = current().exclude(configuration="")
@@ -110,7 +114,7 @@ def ranked_of(workload: Workload, offered: Offered, asking: Asking, now: datetim
 
 
 def _ranked(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
-    recent = offered.seen_after(unseen_since(now))
+    recent = offered.seen_after(_unseen_since(now))
     passing = offered.where(asking.filters, now)
     if asking.model:
         passing = passing & offered.with_model(asking.model)
