@@ -271,11 +271,12 @@ def _peak_formula(runs: Engine) -> str:
 
 
 def _engine_overhead(runs: Engine) -> Component:
+    changed = (("in these versions", runs.changed),) if runs.changed else ()
     return Component(
         name="engine_overhead",
         bytes=runs.alone,
         formula="CUDA context and libraries, outside the tensor allocator",
-        inputs=(("engine", runs.words),),
+        inputs=(("engine", runs.words), *changed),
         source=runs.sources,
     )
 

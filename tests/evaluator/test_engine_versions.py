@@ -315,3 +315,31 @@ def test_scores_and_margin_leave_less_for_the_cache() -> None:
     ]
     assert rooms[1]
     assert rooms[0] < rooms[1] > rooms[2]  # type: ignore[operator]
+
+
+def test_a_budget_says_what_its_version_changed() -> None:
+    for version, said in (("0.4.3", "tensor ranks alone"), ("0.5.4", "sglang#10975")):
+        overhead = budget(serving("sglang", version), ONE).ranks[0].component("engine_overhead")
+        assert overhead
+        assert said in dict(overhead.inputs)["in these versions"]
+
+
+RANGES = st.sampled_from([(name, ".".join(map(str, one.since))) for name, one in VERSIONS])
+SLUGS = st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3", "gemma-2-9b"])
+FEW = st.integers(1, 64)
+
+
+@given(RANGES, SLUGS, FEW, FEW, st.sampled_from([ONE, Plan(tp=4), Plan(pp=2)]))
+def test_more_requests_and_longer_ones_never_need_less(
+    of: tuple[str, str], slug: str, many: int, longer: int, plan: Plan
+) -> None:
+    name, version = of
+
+    def asked(concurrency: int, tokens: int) -> Range:
+        keys = {"concurrency": concurrency, "input_tokens": tokens, "output_tokens": 0}
+        memory = budget(serving(name, version, slug, **keys), plan)
+        return max((memory.usable_for(rank) for rank in memory.ranks), key=lambda one: one.typical)
+
+    least, most = asked(many, 512 * longer), asked(many + 1, 512 * longer + 512)
+    for end in ("low", "typical", "high"):
+        assert getattr(least, end) <= getattr(most, end)
