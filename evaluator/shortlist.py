@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ from evaluator.clerk import Clerk, Entry
 from evaluator.contest import Field, Heat, down_to, field_of, nearness, on_one_gpu, order
 from evaluator.economics import Terms, terms_of
 from evaluator.fleet import Fleet
+from evaluator.front import front_of
 from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
 from evaluator.judging import Judged, judge_hardware
@@ -39,7 +41,8 @@ class Shortlist:
 
     `rows` are ranked, `unranked` serve but have no comparable price, `near_misses` do not serve.
     Every offering is shown in one of the three or counted in `hidden` by reason. `rule` says in
-    words why the order is as it is.
+    words why the order is as it is. `front` are those of all ranked offers, shown or not, that no
+    other beats in cost, time and evidence at once; empty where that was not asked for.
     """
 
     total: int
@@ -50,6 +53,7 @@ class Shortlist:
     currency: str = "USD"
     configurations: int = 0
     rule: str = ""
+    front: tuple[Candidate, ...] = ()
 
     @property
     def shown(self) -> int:
@@ -72,19 +76,21 @@ def shortlist(
     among: Column | None = None,
     judged: Judged | None = None,
     skip: int = 0,
+    weigh: bool = False,
 ) -> Shortlist:
     """Ranks the offers of a fleet by the rule of the workload, in an order free of the input's.
 
     `skip` rows are ranked and not written out, but for ranks 0 and 1: the answer stands in one of
     them, on later pages too. `among` marks the offers to look at, all without it. `judged` is what
     `judge_fleet` gave for a workload of this fingerprint before. `now` lets findings name an age.
+    `weigh` asks for the front, for which the best plan of every offer is timed.
     """
     asked = np.ones(len(fleet.offers), dtype=bool) if among is None else among
     inside = asked & fleet.in_regions(workload.needs)
     verdicts = judged or judge_fleet(workload, fleet)
     race = Race.of(workload, fleet, verdicts, inside)
     race.hide(OUTSIDE_REGIONS, int(np.count_nonzero(asked & ~inside)))
-    picked = race.picked(limit + skip)
+    leaders, picked = race.heat.leaders, race.picked(limit + skip)
     written = sorted({0, 1, *range(skip, len(picked.rows))} & set(range(len(picked.rows))))
     clerk = Clerk(workload, fleet, race.choices, race.terms, inside, now)
     return Shortlist(
@@ -96,6 +102,7 @@ def shortlist(
         currency=race.terms.currency,
         configurations=fleet.distinct(asked),
         rule=race.choices.rule.sentence,
+        front=front_of(leaders, race.choices, clerk, race.single) if weigh else (),
     )
 
 
@@ -181,7 +188,7 @@ class Race:
     # --- picking
 
     def picked(self, limit: int) -> Picked:
-        single = self._single()
+        single = self.single
         others = self._without(single)
         serves, unranked = others.leaders.serves, others.leaders.unranked
         queues = (
@@ -250,7 +257,8 @@ class Race:
     def _near(self, heat: Heat, marked: Column) -> list[Entry]:
         return _entries(heat.front(np.flatnonzero(marked), NEAR_MISSES, self._by_miss))
 
-    def _single(self) -> Entry | None:
+    @cached_property
+    def single(self) -> Entry | None:
         """The first in order among plans on one GPU; where none serves, the one that misses least.
 
         One with a comparable price comes before a firmer one whose cost nobody can say.
