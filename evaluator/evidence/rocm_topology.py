@@ -131,12 +131,20 @@ def _matrix(log: Log, gpus: list[int], rows: dict[int, list[str]], paste: Paste)
     cells = {
         (gpu, other): word
         for gpu, words in rows.items()
+        if _fits(gpus, gpu, words, last=gpu == max(rows) and not log.ended)
         for other, word in zip(gpus, words, strict=False)
     }
     return tuple(
         tuple("X" if one == other else _pair(log, cells, one, other) for other in gpus)
         for one in gpus
     )
+
+
+def _fits(gpus: list[int], gpu: int, words: list[str], *, last: bool) -> bool:
+    """Whether each cell stands in its column: none lost, or only from the end of a cut text."""
+    own = gpus.index(gpu) if gpu in gpus else len(words)
+    in_place = own >= len(words) or TYPES.get(words[own]) == "X"
+    return in_place and (len(words) == len(gpus) or (last and len(words) < len(gpus)))
 
 
 def _pair(log: Log, cells: dict[tuple[int, int], str], one: int, other: int) -> str | None:

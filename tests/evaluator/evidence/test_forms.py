@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evaluator.connections import FaultKind
 from evaluator.evidence import Format, Reading, Sign, Trouble, read_evidence
 from evaluator.evidence.readings import troubles
 from evaluator.sightings import sight
@@ -139,6 +140,52 @@ def test_accessibility_of_amd_cards_is_peer_access() -> None:
     assert topology.reach(0, 1) is False
     allowed = sight([one(ROCM.replace("False", "True"))]).topology
     assert allowed.reach(0, 1) is True
+
+
+def test_a_row_of_amd_cards_that_lost_a_cell_gives_it_to_no_other_pair() -> None:
+    three = ["GPU0", "GPU1", "GPU2"]
+    rows = [["0", "PCIE", "XGMI"], ["PCIE", "0", "XGMI"], ["XGMI", "XGMI", "0"]]
+    head = "=== Link Type between two GPUs ===\n       GPU0   GPU1   GPU2\n"
+
+    def text(of: list[list[str]]) -> str:
+        lines = (f"{name}   {'   '.join(row)}\n" for name, row in zip(three, of, strict=True))
+        return head + "".join(lines) + "=== End of ROCm SMI Log ===\n"
+
+    damaged = [["0", "XGMI"], ["XGMI", "0"], rows[2]]
+    whole, cut = one(text(rows)).matrix, one(text(damaged)).matrix
+    assert whole
+    assert cut
+    assert (whole[0][1], cut[0][1], cut[0][2]) == ("PCIE", None, "XGMI")
+
+
+TABLES = """ACCESS TABLE:
+             0000:03:00.0 0000:0c:00.0 0000:13:00.0
+0000:03:00.0 ENABLED      ENABLED      DISABLED
+0000:0c:00.0 ENABLED      ENABLED      DISABLED
+0000:13:00.0 DISABLED     DISABLED     ENABLED
+LINK TYPE TABLE:
+             0000:03:00.0 0000:0c:00.0 0000:13:00.0
+0000:03:00.0 SELF         XGMI         PCIE
+0000:0c:00.0 XGMI         SELF         PCIE
+0000:13:00.0 PCIE         PCIE         SELF
+"""
+
+
+def test_peer_access_that_some_pairs_have_is_told_by_pair() -> None:
+    topology = sight([one(TABLES)]).topology
+    assert [topology.reach(*pair) for pair in ((0, 1), (0, 2), (1, 2))] == [True, False, False]
+    assert topology.faults == ()
+    none = sight([one(TABLES.replace("ENABLED ", "DISABLED"))]).topology
+    assert [fault.kind for fault in none.faults] == [FaultKind.NO_PEER_ACCESS]
+
+
+def test_a_row_of_addresses_that_lost_a_cell_gives_it_to_no_other_pair() -> None:
+    damaged = TABLES.replace(
+        "0000:03:00.0 SELF         XGMI         PCIE", "0000:03:00.0 SELF PCIE"
+    )
+    matrix = one(damaged).matrix
+    assert matrix
+    assert (matrix[0][1], matrix[0][2]) == ("XGMI", "PCIE")
 
 
 def test_tables_of_different_sizes_are_not_one_machine() -> None:
