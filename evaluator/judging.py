@@ -220,11 +220,11 @@ class Desk:
         self.sheet = Sheet(self.book, self.hardware, self.links)
 
     def judge(self, groups: Iterable[Group]) -> None:
-        turn = 0
+        ahead = 1
         while groups := [one for one in groups if len(one.cases) and one.machines]:
-            turn += 1
-            if turn.bit_count() == 1:
-                self._look_ahead(groups, turn)
+            if any(one.tried not in self.rows for one in groups):
+                self._look_ahead(groups, ahead)
+                ahead *= 4
             answers = self._answers(groups)
             self.found.append(answers)
             served = np.split(answers.served, np.cumsum([len(one.cases) for one in groups])[:-1])
