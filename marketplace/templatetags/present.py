@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from django import template
 from django.utils import timezone
@@ -142,22 +142,6 @@ def grouped(number: int) -> str:
 def deadline(found: DeadlineVerdict) -> str:
     """Whether it holds, and by how much."""
     return deadline_words(found)
-
-
-@register.filter
-def of_row(kin: Mapping[str, Any], candidate: Candidate) -> Any:
-    """What a page keeps beside a row, by the row's own name in an address."""
-    return kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}", ())
-
-
-@register.filter
-def same(one: object, other: object) -> bool:
-    return one == other
-
-
-@register.filter
-def among(name: str, names: Container[str]) -> bool:
-    return name in names
 
 
 @register.filter
