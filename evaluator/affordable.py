@@ -38,6 +38,8 @@ def use_of(workload: Workload, rate: Range) -> Use:
         return Use(exact(1.0), "busy all the time")
     asked = job.arrival_rate * job.output_tokens
     share = Range(*(min(1.0, asked / end) for end in (rate.high, rate.typical, rate.low)))
+    if share.low == 1:
+        return Use(share, "busy all the time at the arrival rate")
     words = f"busy {share.low:.0%} to {share.high:.0%} of the time at the arrival rate"
     return Use(share, words)
 

@@ -226,6 +226,8 @@ def test_use_is_stated_or_follows_from_the_arrivals_or_is_full() -> None:
     assert arrivals.served(rate) == exact(400.0)
     assert use_of(serve(), rate).share == exact(1.0)
     assert use_of(serve(), rate).words == "busy all the time"
+    more = use_of(serve(arrival_rate=1e6, output_tokens=200), rate)
+    assert (more.share, more.words) == (exact(1.0), "busy all the time at the arrival rate")
 
 
 # --- budget
