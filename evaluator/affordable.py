@@ -22,11 +22,12 @@ class Use:
 
     def served(self, rate: Range) -> Range:
         """Tokens/s that are asked for: a faster server is busy for less of the time."""
-        return Range(
+        ends = (
             rate.low * self.share.high,
             rate.typical * self.share.typical,
             rate.high * self.share.low,
         )
+        return Range(*sorted(ends))  # alike but for their last digit where arrivals set them
 
 
 def use_of(workload: Workload, rate: Range) -> Use:
