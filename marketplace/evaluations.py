@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
 from evaluator.findings import Code, Finding, finding
@@ -27,19 +28,25 @@ from evaluator.reports import (
     to_report,
 )
 from evaluator.shortlist import Shortlist, shortlist
-from evaluator.verdict import MachineVerdict, Status, judge, judge_briefly
+from evaluator.verdict import MachineVerdict, Status, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import models, outbox
 from marketplace.expressions import Node
 from marketplace.fleets import Offered, offered_now
 from marketplace.listings import current, offerings, own_facts
-from marketplace.machines import configuration_of, is_own, machine_of, own_machines
+from marketplace.machines import (
+    configuration_of,
+    is_own,
+    machine_of,
+    own_machines,
+    rented_under,
+)
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
 from marketplace.own_offers import Own, seen_by, with_own
-from marketplace.standings import unseen_since
-from marketplace.workbooks import workbook_of
+from marketplace.shelf import shelf
+from marketplace.workbooks import judge_machine
 
 OLD = timedelta(days=7)
 """How long verdicts of another version stay, in case that version is still running somewhere."""
@@ -86,11 +93,16 @@ class Asking:
     weigh: bool = False
 
 
+def _unseen_since(now: datetime) -> datetime:
+    """A listing that was last seen before this is not ranked."""
+    return now - timedelta(hours=settings.HIDDEN_HOURS)
+
+
 def offered_to(viewer: Viewer) -> Offered:
     """All current offers as one viewer may judge them; the same for all who rented nothing."""
     named = current().exclude(configuration="")
     shared = offered_now(lambda: _read(named, {}))
-    own = _own(named, viewer)
+    own = _own(named.filter(pk__in=rented_under(viewer)), viewer)
     return seen_by(shared, own) if own else shared
 
 
@@ -102,7 +114,7 @@ def ranked_of(workload: Workload, offered: Offered, asking: Asking, now: datetim
 
 
 def _ranked(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
-    recent = offered.seen_after(unseen_since(now))
+    recent = offered.seen_after(_unseen_since(now))
     passing = offered.where(asking.filters, now)
     if asking.model:
         passing = passing & offered.with_model(asking.model)
@@ -184,10 +196,6 @@ def judge_listing(
     return judge_machine(workload, machine_of(listing, rented))
 
 
-def judge_machine(workload: Workload, machine: Machine) -> MachineVerdict:
-    return judge(workload, machine, workbook=workbook_of(workload))
-
-
 def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:
     """Verdicts of this version that can still be read. One of another shape is judged again."""
     rows = _kept_rows(workload).values_list("configuration", "report")
@@ -203,9 +211,9 @@ def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerd
 
 def results_of(workload: Workload) -> list[tuple[str, int]]:
     """How many current configurations have each status, of those judged so far, best first."""
-    offered = current().order_by().values("configuration")
-    rows = _kept_rows(workload).filter(configuration__in=offered).values("status")
-    counts = dict(rows.annotate(count=Count("pk")).values_list("status", "count"))
+    departed = shelf().departed
+    rows = _kept_rows(workload).order_by().values_list("configuration", "status")
+    counts = Counter(status for configuration, status in rows if configuration not in departed)
     return [(status.value, counts[status.value]) for status in Status if status.value in counts]
 
 
