@@ -303,8 +303,9 @@ class Desk:
         )
 
     def _rentals(self, plans: Column) -> Column:
-        """Plans that serve a case all take as many machines: the fewest that do."""
-        spanned = np.array([plan.nodes for plan in self.sheet.number], dtype=np.int64)
+        """Plans that serve a case all take as many machines: the fewest that do. One where there
+        is no plan, whose number is that of the last element."""
+        spanned = np.array([*(plan.nodes for plan in self.sheet.number), 1], dtype=np.int64)
         held = self.hardware.by_kind("nodes", lambda machine: machine.nodes)
         found: Column = -(-spanned[plans] // held[self.hardware.kind[self.cases.sample]])
         return found
