@@ -12,9 +12,13 @@ from evaluator.affordable import BudgetVerdict, Use, hours_bought, use_of, withi
 from evaluator.bills import Bill, Job, Price, bill_of, spent_on
 from evaluator.estimates import Estimate
 from evaluator.jobs import ServingJob, TrainingJob, Workload
+from evaluator.layouts import layout_of
+from evaluator.links import LINK_WORDS
 from evaluator.machine import Machine
 from evaluator.plans import Plan
+from evaluator.queueing import BUSIEST, OpenLoop
 from evaluator.ranges import Range
+from evaluator.rentals import rental_of
 from evaluator.spending import (
     MILLION,
     Cost,
@@ -27,7 +31,7 @@ from evaluator.spending import (
     wall_hours,
 )
 from evaluator.states import trainable_params
-from evaluator.timing import ServingTimes, times_of
+from evaluator.timing import ServingTimes, queue_of, times_of
 from evaluator.weights import stored_bytes
 
 __all__ = ["Outlook", "Price", "Times", "outlook_at", "outlook_of", "words_of"]
@@ -40,7 +44,8 @@ class Outlook:
     `ttft` and `tpot` in seconds are of a serving plan. `hours` lead from the start of the rental to
     the end of a job that has one, `cost` is all of its bill. `per_million` is the price of 10^6
     tokens while busy, `per_million_used` at the share of time that `use` names. `bought_hours` is
-    how long a budget keeps a server. `conditional` is True where a link that is not known decides:
+    how long a budget keeps a server, `queue` that of one engine where the workload states how many
+    requests arrive. `conditional` is True where a link that is not known decides:
     then the ranges are spans.
     """
 
@@ -56,6 +61,7 @@ class Outlook:
     deadline: DeadlineVerdict | None = None
     budget: BudgetVerdict | None = None
     bought_hours: Decimal | None = None
+    queue: OpenLoop | None = None
     missed: tuple[str, ...] = ()
     dominating: str = ""
     widest: str = ""
@@ -91,7 +97,8 @@ def outlook_at(
         rate, seen = times.rate.value, _served(workload, times)
     else:
         rate, seen = times.value, _trained(times)
-    job = _job(workload, plan, machine, rate)
+    seen = replace(seen, dominating=with_link(seen.dominating, plan, machine))
+    job = job_on(workload, plan, machine, rate)
     bill = bill_of(job, price) if price else None
     use = use_of(workload, rate)
     return replace(
@@ -102,10 +109,60 @@ def outlook_at(
         bill=bill,
         budget=_budget(workload, bill),
         bought_hours=_bought(workload, bill, price),
+        queue=_queue(workload, plan, machine),
     )
 
 
-def _job(workload: Workload, plan: Plan, machine: Machine, rate: Range) -> Job:
+def _queue(workload: Workload, plan: Plan, machine: Machine) -> OpenLoop | None:
+    if workload.serving is None or workload.serving.arrival_rate is None:
+        return None
+    rental = rental_of(machine, plan.nodes)
+    return queue_of(workload, layout_of(plan), rental) if rental else None
+
+
+def queue_words(loop: OpenLoop) -> str:
+    """How busy an engine is at the arrivals, and how long requests wait for it."""
+    if not loop.stable:
+        return "More requests arrive than it serves: the queue grows without end"
+    busy = f"At the arrival rate {loop.utilization:.0%} of its {loop.slots} places are taken"
+    ninety_five, ninety_nine = loop.percentile(0.95), loop.percentile(0.99)
+    if ninety_five is None or ninety_nine is None:
+        return f"{busy}, more than {BUSIEST:.0%}: how long requests wait cannot be told"
+    if not ninety_nine.high:
+        return f"{busy}, and 99% of the requests wait for none"
+    ends = (f"{_span(one, 1, ',.1f')} s" for one in (ninety_five, ninety_nine))
+    return "{}; of the waits 95% end within {}, 99% within {}".format(busy, *ends)
+
+
+EXCHANGES = {
+    "exchange": "all-reduce",
+    "prefill exchange": "all-reduce of prompts",
+    "tensor parallel exchange": "all-reduce",
+    "expert exchange": "all-to-all of experts",
+    "context exchange": "passing of keys and values",
+    "gradients and parameters": "traffic of gradients and parameters",
+    "hops": "hops of the pipeline",
+    "pipeline hops": "hops of the pipeline",
+}
+"""Terms that live on a link, by what they are."""
+
+
+def with_link(words: str, plan: Plan, machine: Machine) -> str:
+    """A dominating term with the link that it goes over, such as "all-reduce over an unknown link:
+    84% of the time"; one that goes over none as it is.
+    """
+    name, _, share = words.partition(": ")
+    if name not in EXCHANGES:
+        return words
+    link = machine.link.value
+    over = LINK_WORDS[link] if link else "an unknown link"
+    if plan.joins_machines:
+        over += f" and {machine.inter_node.value or 'an unknown network'}"
+    return f"{EXCHANGES[name]} over {over}: {share}"
+
+
+def job_on(workload: Workload, plan: Plan, machine: Machine, rate: Range) -> Job:
+    """What is billed of a plan that makes so many tokens/s."""
     return Job(
         workload=workload,
         machine=machine,

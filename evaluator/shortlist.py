@@ -6,18 +6,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
+from evaluator.answers import MEMORY_UNKNOWN, NOT_KNOWN, WHY
 from evaluator.candidates import Candidate
 from evaluator.choices import Choices, too_little_known
 from evaluator.clerk import Clerk, Entry
 from evaluator.contest import Field, Heat, down_to, field_of, nearness, on_one_gpu, order
 from evaluator.economics import Terms, terms_of
 from evaluator.fleet import Fleet
+from evaluator.front import front_of
 from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
-from evaluator.judging import MEMORY_UNKNOWN, NOT_KNOWN, WHY, Judged, judge_hardware
+from evaluator.judging import Judged, judge_hardware
 from evaluator.offers import Offering
 from evaluator.rates import PRECISION
 
@@ -37,7 +41,8 @@ class Shortlist:
 
     `rows` are ranked, `unranked` serve but have no comparable price, `near_misses` do not serve.
     Every offering is shown in one of the three or counted in `hidden` by reason. `rule` says in
-    words why the order is as it is.
+    words why the order is as it is. `front` are those of all ranked offers, shown or not, that no
+    other beats in cost, time and evidence at once; empty where that was not asked for.
     """
 
     total: int
@@ -48,6 +53,7 @@ class Shortlist:
     currency: str = "USD"
     configurations: int = 0
     rule: str = ""
+    front: tuple[Candidate, ...] = ()
 
     @property
     def shown(self) -> int:
@@ -70,19 +76,21 @@ def shortlist(
     among: Column | None = None,
     judged: Judged | None = None,
     skip: int = 0,
+    weigh: bool = False,
 ) -> Shortlist:
     """Ranks the offers of a fleet by the rule of the workload, in an order free of the input's.
 
     `skip` rows are ranked and not written out, but for ranks 0 and 1: the answer stands in one of
     them, on later pages too. `among` marks the offers to look at, all without it. `judged` is what
     `judge_fleet` gave for a workload of this fingerprint before. `now` lets findings name an age.
+    `weigh` asks for the front, for which the best plan of every offer is timed.
     """
     asked = np.ones(len(fleet.offers), dtype=bool) if among is None else among
     inside = asked & fleet.in_regions(workload.needs)
     verdicts = judged or judge_fleet(workload, fleet)
     race = Race.of(workload, fleet, verdicts, inside)
     race.hide(OUTSIDE_REGIONS, int(np.count_nonzero(asked & ~inside)))
-    picked = race.picked(limit + skip)
+    leaders, picked = race.heat.leaders, race.picked(limit + skip)
     written = sorted({0, 1, *range(skip, len(picked.rows))} & set(range(len(picked.rows))))
     clerk = Clerk(workload, fleet, race.choices, race.terms, inside, now)
     return Shortlist(
@@ -94,6 +102,7 @@ def shortlist(
         currency=race.terms.currency,
         configurations=fleet.distinct(asked),
         rule=race.choices.rule.sentence,
+        front=front_of(leaders, race.choices, clerk, race.single) if weigh else (),
     )
 
 
@@ -106,6 +115,24 @@ class Picked:
     @property
     def entries(self) -> list[Entry]:
         return [*self.rows, *self.unranked, *self.near]
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Lanes in the order of their bounds, of which the first `count` groups are wanted; so many as
+    `first` says are timed at once.
+    """
+
+    heat: Heat
+    rows: Column
+    bounds: tuple[Column, ...]
+    count: int
+    first: int
+
+    @property
+    def cases(self) -> Column:
+        """Of the lanes that are timed at once."""
+        return self.heat.leaders.case[self.rows[: self.first]]
 
 
 @dataclass
@@ -161,48 +188,58 @@ class Race:
     # --- picking
 
     def picked(self, limit: int) -> Picked:
-        single = self._single()
+        single = self.single
         others = self._without(single)
         serves, unranked = others.leaders.serves, others.leaders.unranked
-        room = limit - (single is not None)
-        rows = self._serving(others, serves & ~unranked, room)
+        queues = (
+            self._queue(others, serves & ~unranked, limit - (single is not None)),
+            self._queue(others, serves & unranked, limit),
+        )
+        self.choices.settle(np.concatenate([queue.cases for queue in queues]))
+        rows, others_unranked = self._written([self._first(queue) for queue in queues])
         parts = Picked(
-            [single, *rows] if single else rows,
-            self._serving(others, serves & unranked, limit),
-            self._near(others, ~serves),
+            [single, *rows] if single else rows, others_unranked, self._near(others, ~serves)
         )
         self._count_hidden(parts)
         return parts
 
-    def _serving(self, heat: Heat, marked: Column, count: int) -> list[Entry]:
-        """The best of what serves: only those that may be among them are timed."""
-        if count < 1:
-            return []
-        rows, of = np.flatnonzero(marked), heat.leaders
-        near_top = down_to(of.tier, rows, heat.lanes.groups, count)
-        best = self._first(heat, near_top, count)
-        chosen = (best.offer, self.choices.plan[best.case], self.choices.narrowest(best.case))
-        return [Entry(*map(int, row)) for row in zip(*chosen, strict=True)]
-
-    def _settled(self, heat: Heat, rows: Column, count: int) -> Field:
-        """The first `count` groups of some lanes, in order, with their best plans."""
-        self.choices.settle(heat.leaders.case[rows])
-        return heat.front(rows, count, self._by_rule)
-
-    def _first(self, heat: Heat, rows: Column, count: int) -> Field:
-        """As `_settled`, but lanes whose bounds are worse than the last of those are not timed."""
-        if not self.choices.rule.timed:
-            return self._settled(heat, rows, count)
+    def _queue(self, heat: Heat, marked: Column, count: int) -> Queue:
+        """What serves, as far as it is of words that may come to the top."""
+        rows, count = np.flatnonzero(marked), max(0, count)
+        rows = down_to(heat.leaders.tier, rows, heat.lanes.groups, count)
+        if not self.choices.rule.timed or not len(rows):
+            return Queue(heat, rows, (), count, len(rows))
         bounds = self._bounds(heat.leaders.keep(rows))
         hopeful = np.lexsort(bounds[::-1])
-        enough = np.searchsorted(np.cumsum(heat.lanes.groups[rows][hopeful]), count) + 1
-        taken, left = 0, max(int(enough), FEW)
-        while taken < left:
-            taken = left
-            best = self._settled(heat, rows[hopeful[:taken]], count)
+        rows, bounds = rows[hopeful], tuple(bound[hopeful] for bound in bounds)
+        enough = np.searchsorted(np.cumsum(heat.lanes.groups[rows]), count) + 1
+        return Queue(heat, rows, bounds, count, max(int(enough), FEW))
+
+    def _first(self, queue: Queue) -> Field:
+        """The first groups of a queue, in order, with their best plans. Lanes whose bounds are
+        worse than the last of those are never timed.
+        """
+        taken = queue.first
+        while True:
+            rows = queue.rows[:taken]
+            self.choices.settle(queue.heat.leaders.case[rows])
+            best = queue.heat.front(rows, queue.count, self._by_rule)
+            if taken >= len(queue.rows):
+                return best
             last = best.keep(np.arange(len(best))[-1:])
-            left = min(4 * taken, int(_up_to(bounds, self._by_rule(last)).sum()))
-        return best
+            left = int(_up_to(queue.bounds, self._by_rule(last)).sum())
+            if left <= taken:
+                return best
+            taken = min(4 * taken, left)
+
+    def _written(self, parts: Sequence[Field]) -> list[list[Entry]]:
+        """With their narrowest plans, which are sought for all parts at once."""
+        case = np.concatenate([part.case for part in parts])
+        offer = np.concatenate([part.offer for part in parts])
+        chosen = (offer, self.choices.plan[case], self.choices.narrowest(case))
+        entries = [Entry(*map(int, row)) for row in zip(*chosen, strict=True)]
+        ends = np.cumsum([0, *map(len, parts)]).tolist()
+        return [entries[start:end] for start, end in pairwise(ends)]
 
     def _bounds(self, of: Field) -> tuple[Column, ...]:
         """No group of a lane comes before these keys. Without prices a lane goes by place."""
@@ -220,7 +257,8 @@ class Race:
     def _near(self, heat: Heat, marked: Column) -> list[Entry]:
         return _entries(heat.front(np.flatnonzero(marked), NEAR_MISSES, self._by_miss))
 
-    def _single(self) -> Entry | None:
+    @cached_property
+    def single(self) -> Entry | None:
         """The first in order among plans on one GPU; where none serves, the one that misses least.
 
         One with a comparable price comes before a firmer one whose cost nobody can say.
@@ -253,6 +291,8 @@ class Race:
         place = int(lanes.every.place[single.offer])
         row = lanes.lane_of(np.array([place]))
         if of.serves[row].all():
+            if not self.choices.may_choose(int(of.case[row][0]), single.plan):
+                return self.heat
             self.choices.settle(of.case[row])
         same = self._plans(of)[row] == single.plan
         return self.heat.without(place) if same.all() else self.heat
@@ -278,7 +318,7 @@ class Race:
             self.hide(reason, int(count))
 
 
-FEW = 48
+FEW = 96
 """Lanes that are timed at once at least: one more takes less than another turn."""
 
 

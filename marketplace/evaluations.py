@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
 from evaluator.findings import Code, Finding, finding
@@ -27,18 +28,25 @@ from evaluator.reports import (
     to_report,
 )
 from evaluator.shortlist import Shortlist, shortlist
-from evaluator.verdict import MachineVerdict, Status, judge, judge_briefly
+from evaluator.verdict import MachineVerdict, Status, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import models, outbox
 from marketplace.expressions import Node
 from marketplace.fleets import Offered, offered_now
 from marketplace.listings import current, offerings, own_facts
-from marketplace.machines import configuration_of, is_own, machine_of, own_machines
+from marketplace.machines import (
+    configuration_of,
+    is_own,
+    machine_of,
+    own_machines,
+    rented_under,
+)
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
-from marketplace.standings import unseen_since
-from marketplace.workbooks import workbook_of
+from marketplace.own_offers import Own, seen_by, with_own
+from marketplace.shelf import shelf
+from marketplace.workbooks import judge_machine
 
 OLD = timedelta(days=7)
 """How long verdicts of another version stay, in case that version is still running somewhere."""
@@ -55,8 +63,9 @@ def shortlist_for(
     *,
     keep: bool = True,
     viewer: Viewer = None,
+    weigh: bool = False,
 ) -> Shortlist:
-    """Ranks the listings (default: all current ones).
+    """Ranks the listings (default: all current ones). `weigh` asks for the front of all of them.
 
     Listings under which the viewer rented a machine are judged by what was seen on that one.
 
@@ -69,24 +78,32 @@ def shortlist_for(
     else:
         wanted = wanted.exclude(configuration="")
     now, everything = timezone.now(), Offered.of(*_read(wanted, _own(wanted, viewer)))
-    return ranked_of(workload, everything, Asking(limit=limit), now)
+    return ranked_of(workload, everything, Asking(limit=limit, weigh=weigh), now)
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How much of a ranking is wanted: of which offers, and from which rank on."""
+    """How much of a ranking is wanted: of which offers, from which rank on, and whether with what
+    no other of all ranked ones beats."""
 
     filters: Mapping[str, Node] = field(default_factory=dict)
     model: str = ""
     limit: int = 20
     skip: int = 0
+    weigh: bool = False
+
+
+def _unseen_since(now: datetime) -> datetime:
+    """A listing that was last seen before this is not ranked."""
+    return now - timedelta(hours=settings.HIDDEN_HOURS)
 
 
 def offered_to(viewer: Viewer) -> Offered:
     """All current offers as one viewer may judge them; the same for all who rented nothing."""
     named = current().exclude(configuration="")
-    own = _own(named, viewer)
-    return Offered.of(*_read(named, own)) if own else offered_now(lambda: _read(named, {}))
+    shared = offered_now(lambda: _read(named, {}))
+    own = _own(named.filter(pk__in=rented_under(viewer)), viewer)
+    return seen_by(shared, own) if own else shared
 
 
 def ranked_of(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
@@ -97,7 +114,7 @@ def ranked_of(workload: Workload, offered: Offered, asking: Asking, now: datetim
 
 
 def _ranked(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
-    recent = offered.seen_after(unseen_since(now))
+    recent = offered.seen_after(_unseen_since(now))
     passing = offered.where(asking.filters, now)
     if asking.model:
         passing = passing & offered.with_model(asking.model)
@@ -109,6 +126,7 @@ def _ranked(workload: Workload, offered: Offered, asking: Asking, now: datetime)
         among=recent & passing,
         judged=offered.judged_for(workload),
         skip=asking.skip,
+        weigh=asking.weigh,
     )
     unseen, out = int((passing & ~recent).sum()), int((~passing).sum())
     hidden = {**ranked.hidden, UNSEEN: unseen, FILTERED_OUT: out}
@@ -121,7 +139,7 @@ def _ranked(workload: Workload, offered: Offered, asking: Asking, now: datetime)
 
 def _read(listings: QuerySet[Listing], own: Own) -> tuple[list[Offering], dict[str, Machine]]:
     """Offerings, and the machine of every configuration among them."""
-    offered = [_with_own(offering, own) for offering in offerings(listings)]
+    offered = [with_own(offering, own) for offering in offerings(listings)]
     private = {machine.fingerprint(): machine for machine, _ in own.values()}
     shared = {offering.configuration for offering in offered} - private.keys()
     machines = {one.configuration: machine_of(one) for one in _one_listing_each(shared)}
@@ -129,7 +147,6 @@ def _read(listings: QuerySet[Listing], own: Own) -> tuple[list[Offering], dict[s
 
 
 Viewer = User | AnonymousUser | None
-Own = dict[str, tuple[Machine, tuple[Finding, ...]]]
 
 
 def _own(listings: QuerySet[Listing], viewer: Viewer) -> Own:
@@ -147,14 +164,6 @@ def judged_by(
     if rented is None or not is_own(rented):
         return machine, ()
     return machine, (finding(Code.OWN_EVIDENCE, machine=rented),)
-
-
-def _with_own(offering: Offering, own: Own) -> Offering:
-    if offering.key not in own:
-        return offering
-    machine, notes = own[offering.key]
-    findings = (*notes, *offering.findings)
-    return replace(offering, configuration=machine.fingerprint(), findings=findings)
 
 
 def name_configurations(listings: QuerySet[Listing]) -> int:
@@ -184,7 +193,7 @@ def judge_listing(
     workload: Workload, listing: Listing, rented: RentedMachine | None = None
 ) -> MachineVerdict:
     """All plans on one listing, judged now, for the page that shows them."""
-    return judge(workload, machine_of(listing, rented), workbook=workbook_of(workload))
+    return judge_machine(workload, machine_of(listing, rented))
 
 
 def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:
@@ -202,9 +211,9 @@ def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerd
 
 def results_of(workload: Workload) -> list[tuple[str, int]]:
     """How many current configurations have each status, of those judged so far, best first."""
-    offered = current().order_by().values("configuration")
-    rows = _kept_rows(workload).filter(configuration__in=offered).values("status")
-    counts = dict(rows.annotate(count=Count("pk")).values_list("status", "count"))
+    departed = shelf().departed
+    rows = _kept_rows(workload).order_by().values_list("configuration", "status")
+    counts = Counter(status for configuration, status in rows if configuration not in departed)
     return [(status.value, counts[status.value]) for status in Status if status.value in counts]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from django import forms
@@ -199,8 +200,7 @@ class PresetDemands(Demands):
         self.fields["workload"].choices = preset_names()  # type: ignore[attr-defined]
 
     def clean_workload(self) -> Workload:
-        presets = workload_presets()
-        return parse_workload(presets[self.cleaned_data["workload"] or next(iter(presets))])
+        return preset(self.cleaned_data["workload"] or next(iter(workload_presets())))
 
 
 class PastedDemands(Demands):
@@ -221,6 +221,12 @@ class PastedDemands(Demands):
             return parse_workload(as_workload(document))
         except InvalidWorkload as error:
             raise ValidationError(str(error), code="workload") from error
+
+
+@cache
+def preset(slug: str) -> Workload:
+    """Raises KeyError for a name that no preset has."""
+    return parse_workload(workload_presets()[slug])
 
 
 def preset_names() -> list[tuple[str, str]]:

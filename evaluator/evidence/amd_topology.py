@@ -58,11 +58,14 @@ def _tables(paste: Paste) -> Links | None:
             links = links or Links(Format.AMD_TABLE, line.number)
             title = match[1]
         elif links:
-            devices = _take_line(links, title, devices, line)
+            devices = _take_line(links, title, devices, line, last=line.number == paste.last)
     return links if links and links.count else None
 
 
-def _take_line(links: Links, title: str, devices: list[str], line: Line) -> list[str]:
+def _take_line(
+    links: Links, title: str, devices: list[str], line: Line, *, last: bool
+) -> list[str]:
+    """A row that lost a cell is not believed, unless the text ends in it: the rest has shifted."""
     words = line.text.replace("|", " ").split()
     if not words or not DEVICE.fullmatch(words[0]) or len(words) > 260:
         return devices
@@ -70,7 +73,8 @@ def _take_line(links: Links, title: str, devices: list[str], line: Line) -> list
         links.count = max(links.count, len(words))
         return words
     into = {"LINK TYPE": links.types, "ACCESS": links.access}.get(title)
-    if into is not None and words[0] in devices:
+    whole = len(words) > len(devices)
+    if into is not None and words[0] in devices and (whole or last):
         row = devices.index(words[0])
         for column, word in enumerate(words[1 : len(devices) + 1]):
             into[row, column] = word
@@ -137,6 +141,7 @@ def _reading(links: Links) -> Reading:
         gpu_count=links.count,
         matrix=matrix if links.types else None,
         can_access=_can_access(links),
+        cannot_access=frozenset(_shut(links)) if links.access else None,
     )
 
 
@@ -173,11 +178,15 @@ def _signs(links: Links, problems: tuple[Problem, ...]) -> Iterator[Sign]:
         yield Sign.P2P_UNUSABLE
 
 
+def _shut(links: Links) -> Iterator[Pair]:
+    yield from ((min(pair), max(pair)) for pair, word in links.access.items() if word == SHUT)
+
+
 def _can_access(links: Links) -> frozenset[Pair] | None:
     """Pairs that are open in every direction that was printed."""
     if not links.access:
         return None
-    shut = {tuple(sorted(pair)) for pair, word in links.access.items() if word != OPEN}
+    shut = {(min(pair), max(pair)) for pair, word in links.access.items() if word != OPEN}
     opened = {
         (min(pair), max(pair))
         for pair, word in links.access.items()

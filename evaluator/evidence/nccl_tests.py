@@ -29,6 +29,8 @@ RANK = re.compile(
     r"#?\s{0,8}Rank\s{1,4}(?P<rank>\d{1,5})\b.{0,120}?(?:\bon\s{1,20}(?P<host>\S{1,100})\s{1,20})?"
     r"\bdevice\s{1,4}(?P<device>\d{1,3})\s{1,4}\[[^\]]{1,20}\]\s{1,4}(?P<name>\S.{0,80})"
 )
+SHARE = re.compile(r"#\s{0,4}nThread\s{1,4}(\d{1,3})\s{1,4}nGpus\s{1,4}(\d{1,3})\b")
+"""Ranks of one process: threads times GPUs of each."""
 BEGINS = re.compile(r"#\s{0,4}nThread\s{1,4}\d|#\s{0,4}Collective test starting")
 """The first line that a run prints. One paste may hold a run for each size of group."""
 OPERATION = re.compile(
@@ -43,6 +45,8 @@ TYPES = frozenset(
     | {"half", "float16", "float", "float32", "double", "float64", "bfloat16", "bf16"}
     | {"f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"}
 )
+STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\s{0,40}$")
+"""The time of a row, which newer versions print last on request."""
 LARGEST_BYTES = 10**15
 COLLAPSE_FROM_BYTES = 1 << 20
 COLLAPSE_SHARE = 0.5
@@ -51,7 +55,9 @@ FACTOR_ALL_REDUCE = 2.0
 
 @dataclass(slots=True)
 class Run:
-    """What was gathered of one output. `joined` where two ranks stand on one line."""
+    """What was gathered of one output. `joined` where two ranks stand on one line, `odd` are rows
+    whose figures do not go together.
+    """
 
     line: int = 0
     operation: str = "unknown"
@@ -62,6 +68,8 @@ class Run:
     line_failed: int = 0
     closed: bool = False
     joined: bool = False
+    per_process: int = 1
+    odd: list[BenchmarkRow] = field(default_factory=list)
     cut: int = 0
     version: str | None = None
 
@@ -80,8 +88,8 @@ class Run:
         counted = len(self.names)
         if not counted:
             return _ranks(self.rows)
-        all_listed = counted == max(self.names) + 1 and not self.joined
-        return counted if all_listed and _agrees(self, counted) else None
+        all_listed = counted == max(self.names) + 1 and not counted % self.per_process
+        return counted if all_listed and not self.joined and _agrees(self, counted) else None
 
 
 def read_nccl_tests(paste: Paste) -> Iterator[Reading]:
@@ -116,6 +124,8 @@ def _begins(run: Run, text: str) -> bool:
 def _take_line(run: Run, line: Line, paste: Paste) -> None:
     rank, bounds = RANK.match(line.text.strip()), OUT_OF_BOUNDS.search(line.text)
     operation = OPERATION.search(line.text)
+    if share := SHARE.search(line.text):
+        run.per_process = max(1, int(share[1]) * int(share[2]))
     if operation and run.operation == "unknown":
         run.operation = operation[1]
     if rank:
@@ -134,7 +144,7 @@ def _take_line(run: Run, line: Line, paste: Paste) -> None:
 
 
 def _take_row(run: Run, line: Line, paste: Paste) -> None:
-    words = line.text.replace("|", " ").split()
+    words = STAMP.sub("", line.text.replace("|", " ")).split()
     if len(words) < 7 or not (words[0].isdecimal() and words[1].isdecimal()):
         return
     if words[2].lower() not in TYPES or len(words) > 20 or len(words[0]) > 16:
@@ -276,6 +286,9 @@ def _reading(run: Run) -> Reading:
         problem = Problem(Trouble.DATA_CORRUPTION, run.line_failed, expected=expected)
         raise UnreadableEvidence([problem], Format.NCCL_TESTS)
     ranks = run.ranks
+    if ranks:
+        run.odd = [row for row in run.rows if not _fits(row, ranks)]
+        run.rows = [row for row in run.rows if _fits(row, ranks)]
     problems = tuple(_problems(run, ranks))
     return Reading(
         format=Format.NCCL_TESTS,
@@ -308,13 +321,20 @@ SLACK = 1.005
 
 
 def _agrees(run: Run, ranks: int) -> bool:
-    """Whether the two bandwidths of the fastest row lie apart by the factor of so many ranks."""
+    """Whether the fastest row is one of so many ranks."""
     top = max(run.rows, key=lambda row: row.algbw_gb_s, default=None)
-    if top is None or ranks == 1 or top.algbw_gb_s <= 2 * PRINTED_TO:
+    return top is None or _fits(top, ranks)
+
+
+def _fits(row: BenchmarkRow, ranks: int) -> bool:
+    """Whether the two bandwidths of a row lie apart by the factor of so many ranks. They do not
+    where a figure before them was lost.
+    """
+    if ranks == 1 or row.algbw_gb_s <= 2 * PRINTED_TO:
         return True
-    low = (top.busbw_gb_s - PRINTED_TO) / (top.algbw_gb_s + PRINTED_TO) / SLACK
-    high = (top.busbw_gb_s + PRINTED_TO) / (top.algbw_gb_s - PRINTED_TO) * SLACK
-    named = BUS_FACTORS.get(run.operation)
+    low = (row.busbw_gb_s - PRINTED_TO) / (row.algbw_gb_s + PRINTED_TO) / SLACK
+    high = (row.busbw_gb_s + PRINTED_TO) / (row.algbw_gb_s - PRINTED_TO) * SLACK
+    named = BUS_FACTORS.get(row.operation)
     return any(low <= factor(ranks) <= high for factor in ([named] if named else FACTORS))
 
 
@@ -323,6 +343,10 @@ def _problems(run: Run, ranks: int | None) -> Iterator[Problem]:
         yield Problem(Trouble.SINGLE_RANK, run.line, expected="two ranks or more")
     if run.cut or not run.rows:
         yield Problem(Trouble.TRUNCATED, run.cut or run.line, expected="whole rows")
+    if run.odd:
+        read = f"{run.odd[0].algbw_gb_s} and {run.odd[0].busbw_gb_s}"
+        expected = f"the two bandwidths of a row of {ranks} ranks"
+        yield Problem(Trouble.TRUNCATED, run.line, read, expected)
     if run.names and ranks is None:
         expected = "a line for each rank, as many as the bandwidths of the rows tell"
         yield Problem(Trouble.TRUNCATED, run.line, f"{len(run.names)} ranks", expected)

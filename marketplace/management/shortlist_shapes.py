@@ -15,6 +15,7 @@ from evaluator.findings import Severity
 from evaluator.jobs import Workload
 from evaluator.outlook import Outlook, words_of
 from evaluator.prices import Basis
+from evaluator.queueing import OpenLoop
 from evaluator.shortlist import Shortlist
 from evaluator.units import gib
 from marketplace.advising import Advised, advised
@@ -209,7 +210,30 @@ def _table_lines(workload: Workload, result: Shortlist, now: datetime) -> Iterat
         if shown:
             yield f"\n{words}"
             yield from _with_warnings(shown, now, told)
+    yield from _front_lines(result)
     yield f"\n{closing_words(result)}"
+
+
+def _front_lines(result: Shortlist) -> Iterator[str]:
+    if result.front:
+        yield f"\n{FRONT}"
+    for one in result.front:
+        weakest = f"{one.plan.weakest.fact} {one.plan.weakest.grade.word}"
+        words = (place_words(result, one), plan_words(one), outlook_words(one), weakest)
+        yield f"  {plain('; '.join((*words, machine_words(one))))}"
+
+
+FRONT = (
+    "Worth weighing: of all ranked offers, shown or not, no other beats these in cost, time and "
+    "evidence at once."
+)
+
+
+def place_words(result: Shortlist, candidate: Candidate) -> str:
+    """Its row where it is shown."""
+    same = (candidate.offering.key, candidate.plan.plan)
+    rows = {(row.offering.key, row.plan.plan): row.rank for row in result.rows}
+    return f"#{rows[same]}" if same in rows else "not shown"
 
 
 def _with_warnings(
@@ -282,6 +306,7 @@ def _json(workload: Workload, result: Shortlist, now: datetime) -> str:
         "currency": result.currency,
         "configurations": result.configurations,
         **parts,
+        "front": [{"listing": one.offering.key, "plan": one.plan.plan.key} for one in result.front],
         **counts,
     }
     return as_json(document)
@@ -336,10 +361,22 @@ def _outlook(found: Outlook | None) -> dict[str, Any] | None:
         "deadline": deadline and {"word": deadline.word, "slack_hours": deadline.slack_hours},
         "bill": found.bill and [_line(line) for line in found.bill.lines],
         "budget": found.budget and {"word": found.budget.word, "left": f"{found.budget.left:f}"},
+        "queue": found.queue and _queue(found.queue),
         "missed_targets": list(found.missed),
         "dominating": found.dominating,
         "widest": found.widest,
         "conditional": found.conditional,
+    }
+
+
+def _queue(loop: OpenLoop) -> dict[str, Any]:
+    """Of one engine, in seconds; percentiles are null above 0.9 utilization."""
+    waits = {f"wait_{share:.0%}": loop.percentile(share) for share in (0.95, 0.99)}
+    return {
+        "places": loop.slots,
+        "utilization": loop.utilization,
+        "mean_wait": loop.mean_wait(),
+        **{name: value and list(_ends(value)) for name, value in waits.items()},
     }
 
 

@@ -10,11 +10,14 @@ import pytest
 
 from evaluator.facts import UNKNOWN
 from evaluator.jobs import Workload
-from evaluator.outlook import Outlook, Price, outlook_of, words_of
+from evaluator.machine import LinkClass
+from evaluator.outlook import Outlook, Price, outlook_of, queue_words, words_of
 from evaluator.plans import Plan
 from evaluator.prices import TimeUnit
+from evaluator.queueing import OpenLoop
 from evaluator.spending import InTime
 from tests.evaluator.cards import served, trained
+from tests.evaluator.machines import known
 from tests.evaluator.test_scaling import machine
 
 SWITCHED = machine()
@@ -88,6 +91,47 @@ def test_what_dominates_a_rate_is_what_takes_the_time_of_a_request() -> None:
     short = seen(served(input_tokens=16, output_tokens=2000, concurrency=1), Plan(tp=4))
     assert long.dominating.startswith("prefill")
     assert short.dominating.startswith("reading weights")
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "words"),
+    [
+        (0.01, "99% of the requests wait for none"),
+        (3.0, "of the waits 95% end within"),
+        (100.0, "the queue grows without end"),
+    ],
+)
+def test_a_queue_is_told_where_arrivals_are_stated(arrivals: float, words: str) -> None:
+    found = seen(served(concurrency=8, arrival_rate=arrivals), Plan(tp=2)).queue
+    assert found is not None
+    if words.startswith("of the waits"):
+        found = replace(found, service_seconds=0.88 * found.slots / found.arrivals_per_s)
+    assert words in queue_words(found)
+    assert seen(served(concurrency=8), Plan(tp=2)).queue is None
+
+
+def test_near_saturation_no_wait_is_told() -> None:
+    assert "cannot be told" in queue_words(OpenLoop(8, 1.9, 4.0))
+
+
+def test_what_waits_for_a_link_is_named_with_the_link() -> None:
+    job = served(concurrency=64, input_tokens=4000)
+    slow = replace(SWITCHED, link=known(LinkClass.P2P_DISABLED))
+    dark = replace(SWITCHED, link=UNKNOWN)
+    for on, link in ((slow, "PCIe without peer access"), (dark, "an unknown link")):
+        found = outlook_of(job, Plan(tp=8), on, TWENTY)
+        assert found is not None
+        assert found.dominating.startswith("all-reduce")
+        assert f" over {link}: " in found.dominating
+        assert found.dominating.endswith("% of the time")
+    assert " over " not in seen(served(concurrency=1), Plan(tp=2)).dominating
+
+
+def test_what_waits_for_machines_is_named_with_their_network() -> None:
+    joined, wide = replace(SWITCHED, inter_node=known("10 GbE")), Plan(dp=16, shard=16, nodes=2)
+    found = outlook_of(trained(), wide, joined, TWENTY)
+    assert found is not None
+    assert "over NVSwitch between all GPUs and 10 GbE: " in found.dominating
 
 
 def test_a_plan_that_does_not_fit_has_no_outlook() -> None:

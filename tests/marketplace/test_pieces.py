@@ -19,9 +19,9 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    pieces._pieces.clear()
+    pieces.forget_pieces()
     yield
-    pieces._pieces.clear()
+    pieces.forget_pieces()
 
 
 @pytest.fixture(params=["marketplace.templating.loader.Loader", None])
@@ -74,7 +74,7 @@ def test_the_oldest_of_too_many_goes(engine: Engine, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(pieces, "MOST_PIECES", 2)
     for text in "abac":
         written(engine, text=text)
-    assert [key[1][1] for key in pieces._pieces] == ["a", "c"]
+    assert [key.parts[1][1] for key in pieces._pieces] == ["a", "c"]
 
 
 @pytest.mark.parametrize("text", ["{% piece name text=text %}", '{% piece "piece" text %}'])

@@ -1,0 +1,45 @@
+"""What a row of a table is told of the page around it, in values that never change."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from django import template
+
+from evaluator.candidates import Candidate
+
+register = template.Library()
+
+
+class Relative(NamedTuple):
+    """Another offer of the hardware of a row, as the row names it."""
+
+    key: str
+    rank: int | None
+    provider: str
+    cost_per_hour: Decimal | None
+    currency: str | None
+
+
+@register.filter
+def of_row(kin: Mapping[str, Sequence[Candidate]], candidate: Candidate) -> tuple[Relative, ...]:
+    """What a page keeps beside a row, by the row's own name in an address."""
+    held = kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}", ()) if kin else ()
+    return tuple(map(_relative, held))
+
+
+def _relative(one: Candidate) -> Relative:
+    currency = one.rate.quote.currency if one.rate.quote else ""
+    return Relative(one.offering.key, one.rank, one.offering.provider, one.cost_per_hour, currency)
+
+
+@register.filter
+def same(one: object, other: object) -> bool:
+    return one == other
+
+
+@register.filter
+def among(name: str, names: Container[str]) -> bool:
+    return name in names
