@@ -19,8 +19,9 @@ from evaluator.budgets import Fit
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
 from evaluator.link_verdicts import Doubt, GroupVerdict, cost_to_settle
-from evaluator.outlook import Outlook, deadline_words, words_of
+from evaluator.outlook import Outlook, deadline_words, queue_words, words_of
 from evaluator.prices import HOURS_IN, TimeUnit
+from evaluator.queueing import OpenLoop
 from evaluator.ranges import Range
 from evaluator.spending import Cost, DeadlineVerdict
 from evaluator.units import GB, GIB
@@ -136,6 +137,12 @@ def spanned_ms(values: Range) -> str:
 def grouped(number: int) -> str:
     """A whole number with its thousands set apart."""
     return f"{number:,}"
+
+
+@register.filter
+def queued(loop: OpenLoop) -> str:
+    """How busy, and how long requests wait."""
+    return queue_words(loop)
 
 
 @register.filter
