@@ -102,6 +102,14 @@ class Clock:
             pace.put(rows, self._timed(plans[number], kind[rows]).pace.at(kind[rows]))
         return pace
 
+    def slowest(self, name: str, plans: Sequence[Plan], plan: Column, kind: Column) -> Column:
+        """The slow end of one figure of such pairs, NaN where it is not known."""
+        found = np.full(len(plan), np.nan)
+        for number in np.flatnonzero(np.bincount(plan)).tolist():
+            rows = np.flatnonzero(plan == number)
+            found[rows] = self._timed(plans[number], kind[rows]).high(name)[kind[rows]]
+        return found
+
     def _timed(self, plan: Plan, kinds: Column) -> Timed:
         if plan not in self.known:
             self.known[plan] = Timed.none(len(self.rentals.number[0]))
@@ -139,6 +147,15 @@ class Timed:
     batch: Column
     place: Column
     batches: list[PlanTimes] = field(default_factory=list)
+
+    def high(self, name: str) -> Column:
+        """The upper end of a figure, by kind."""
+        found = np.full(len(self.done), np.nan)
+        for number, times in enumerate(self.batches):
+            rows = np.flatnonzero(self.done & (self.batch == number))
+            values = np.append(times.columns.figure(name).high, np.nan)
+            found[rows] = values[self.place[rows]]
+        return found
 
     @classmethod
     def none(cls, kinds: int) -> Timed:

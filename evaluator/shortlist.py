@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -28,7 +28,7 @@ OUTSIDE_REGIONS = "they are outside the wanted regions"
 SAME_ELSEWHERE = "the same machine is shown at the same price in another place"
 BEYOND_LIMIT = "they rank below those shown"
 GONE = "they are sold out, or fewer are offered than are needed"
-NEAR_MISSES = 5
+NEAR_MISSES, UNRANKED = 5, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +78,33 @@ def shortlist(
     `judge_fleet` gave for a workload of this fingerprint before. `now` lets findings name an age.
     """
     asked = np.ones(len(fleet.offers), dtype=bool) if among is None else among
-    inside = asked & fleet.in_regions(workload.needs)
-    verdicts = judged or judge_fleet(workload, fleet)
-    race = Race.of(workload, fleet, verdicts, inside)
-    race.hide(OUTSIDE_REGIONS, int(asked.sum() - inside.sum()))
+    race, inside = race_of(workload, fleet, judged or judge_fleet(workload, fleet), asked)
     picked = race.picked(limit + skip)
     written = sorted({0, 1, *range(skip, len(picked.rows))} & set(range(len(picked.rows))))
     clerk = Clerk(workload, fleet, race.choices, race.terms, inside, now)
+    return told(race, clerk, asked, picked, tuple(clerk.ranked(picked.rows, written)))
+
+
+def race_of(workload: Workload, fleet: Fleet, judged: Judged, asked: Column) -> tuple[Race, Column]:
+    """What competes of the offers that are asked for, and which of them are in wanted regions."""
+    inside = asked & fleet.in_regions(workload.needs)
+    race = Race.of(workload, fleet, judged, inside)
+    race.hide(OUTSIDE_REGIONS, int(asked.sum() - inside.sum()))
+    return race, inside
+
+
+def told(
+    race: Race, clerk: Clerk, asked: Column, picked: Picked, rows: tuple[Candidate, ...]
+) -> Shortlist:
+    """A shortlist of rows that are written out already."""
     return Shortlist(
         total=int(asked.sum()),
-        rows=tuple(clerk.ranked(picked.rows, written)),
+        rows=rows,
         unranked=tuple(clerk.candidates(picked.unranked)),
         near_misses=tuple(clerk.candidates(picked.near)),
         hidden={reason: count for reason, count in race.hidden.items() if count},
         currency=race.terms.currency,
-        configurations=fleet.distinct(asked),
+        configurations=race.fleet.distinct(asked),
         rule=race.choices.rule.sentence,
     )
 
@@ -163,16 +175,38 @@ class Race:
     def picked(self, limit: int) -> Picked:
         single = self._single()
         others = self._without(single)
+        rows = self._serving(others, self._ranked(others), limit - (single is not None))
+        parts = self._parts([single, *rows] if single else rows, others, limit)
+        self.count_hidden(parts)
+        return parts
+
+    def _parts(self, rows: list[Entry], others: Heat, limit: int) -> Picked:
         serves, unranked = others.leaders.serves, others.leaders.unranked
-        room = limit - (single is not None)
-        rows = self._serving(others, serves & ~unranked, room)
-        parts = Picked(
-            [single, *rows] if single else rows,
+        return Picked(
+            rows,
             self._serving(others, serves & unranked, limit),
             self._near(others, ~serves),
         )
-        self._count_hidden(parts)
-        return parts
+
+    def others_picked(self, rows: list[Entry]) -> Picked:
+        """These rows, with what serves at no comparable price and what misses by least."""
+        return self._parts(rows, self._without(self._single()), UNRANKED)
+
+    def ordered(self) -> Field:
+        """All rows that are ranked, in their order behind row 0; `plan` is what each shows."""
+        found = self._single_row()
+        others = self._without(next(iter(_entries(found)), None))
+        lanes = np.flatnonzero(self._ranked(others))
+        self.choices.settle(others.leaders.case[lanes])
+        every = others.members(lanes)
+        every = replace(every, plan=self.choices.plan[every.case])
+        keys = self._by_rule(every)
+        return found.followed_by(every.keep(np.lexsort(keys[::-1])))
+
+    @staticmethod
+    def _ranked(heat: Heat) -> Column:
+        found: Column = heat.leaders.serves & ~heat.leaders.unranked
+        return found
 
     def _serving(self, heat: Heat, marked: Column, count: int) -> list[Entry]:
         """The best of what serves: only those that may be among them are timed."""
@@ -196,14 +230,16 @@ class Race:
         return _entries(heat.front(np.flatnonzero(marked), NEAR_MISSES, self._by_miss))
 
     def _single(self) -> Entry | None:
+        return next(iter(_entries(self._single_row())), None)
+
+    def _single_row(self) -> Field:
         """The first in order among plans on one GPU; where none serves, the one that misses least.
 
         One with a comparable price comes before a firmer one whose cost nobody can say.
         """
         heat = on_one_gpu(self.fleet, self.heat, self.choices.judged.single)
         serving = np.flatnonzero(heat.leaders.serves)
-        best = self._firmest(heat, serving) if len(serving) else self._least_missing(heat)
-        return next(iter(_entries(best)), None)
+        return self._firmest(heat, serving) if len(serving) else self._least_missing(heat)
 
     def _firmest(self, heat: Heat, rows: Column) -> Field:
         of = heat.leaders
@@ -238,7 +274,13 @@ class Race:
 
     # --- counting
 
-    def _count_hidden(self, parts: Picked) -> None:
+    def sizes(self) -> Column:
+        """How many offers each stands for, by the offer that comes first of those alike."""
+        found = np.zeros(len(self.fleet.offers), dtype=np.int64)
+        found[self.heat.lanes.offer] = self.heat.lanes.size
+        return found
+
+    def count_hidden(self, parts: Picked) -> None:
         """Every offering that no part shows, under the first reason that holds."""
         lanes, of = self.heat.lanes, self.heat.leaders
         shown = np.zeros(len(self.fleet.offers), dtype=bool)

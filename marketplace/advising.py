@@ -10,10 +10,10 @@ from evaluator.candidates import Candidate
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.shortlist import Shortlist
-from marketplace.evaluations import Viewer, judged_by
 from marketplace.listings import own_facts
 from marketplace.machines import own_machines
 from marketplace.models import Listing
+from marketplace.rankings import Viewer, judged_by
 
 Advised = list[tuple[Candidate, Advice]]
 

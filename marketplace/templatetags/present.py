@@ -145,7 +145,7 @@ def deadline(found: DeadlineVerdict) -> str:
 @register.filter
 def of_row(kin: Mapping[str, Any], candidate: Candidate) -> Any:
     """What a page keeps beside a row, by the row's own name in an address."""
-    return kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}", ())
+    return kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}")
 
 
 @register.filter

@@ -18,10 +18,10 @@ from evaluator.machine import Machine
 from evaluator.plans import Plan
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from marketplace import evaluations, listings
-from marketplace.evaluations import Viewer
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
+from marketplace.rankings import Viewer
 from marketplace.seen import SHOWN
 from marketplace.templatetags.present import derived_money, gib_number, gib_span, rate, spanned
 from marketplace.views.axes import Axes, axes_of
