@@ -40,6 +40,11 @@ BUDGET = "the memory budget of this plan and what the driver reports"
 PLAN = "the plan itself"
 WORKED_OUT = {"memory left for the cache": BUDGET, "virtual stages": PLAN}
 """Assumptions that no constant states."""
+OWN_UNITS = {
+    "memory left for the cache": "bytes",
+    "link": "s for an exchange",
+    "network between machines": "s for an exchange",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +72,12 @@ class Assumption:
         return "" if self.stated else WORKED_OUT.get(self.name, PLAN)
 
     @property
-    def alone(self) -> bool:
-        """Whether its values are those of one constant, which has a unit."""
-        return len(self.stated) == 1 and self.stated[0].range == self.values
+    def unit(self) -> str:
+        """Empty for a share or a factor."""
+        if self.name in OWN_UNITS:
+            return OWN_UNITS[self.name]
+        unit = self.stated[0].unit if len(self.stated) == 1 else "1"
+        return "" if unit == "1" else unit
 
 
 @dataclass(frozen=True, slots=True)
