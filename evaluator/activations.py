@@ -44,21 +44,26 @@ RECURRENT = Range(0.75, 1.0, 1.5)
 
 
 class Held(NamedTuple):
-    """How many layers attend, keep a state, have an MLP, have experts, and how many there are."""
+    """How many layers attend, keep a state, do either, have an MLP, have experts, and how many
+    there are."""
 
     attend: Number
     recur: Number
+    mix: Number
     dense: Number
     routed: Number
     layers: Number
 
 
 def held_of(kinds: Sequence[tuple[Layer, Number]]) -> Held:
-    words = (Mixer.ATTENTION, Mixer.RECURRENT, Feed.DENSE, Feed.ROUTED)
-    attend, recur, dense, routed = (
-        sum(count for kind, count in kinds if word in kind) for word in words
+    return Held(
+        attend=sum(count for kind, count in kinds if kind.attends),
+        recur=sum(count for kind, count in kinds if kind.recurs),
+        mix=sum(count for kind, count in kinds if kind.mixer is not Mixer.NONE),
+        dense=sum(count for kind, count in kinds if kind.feed is Feed.DENSE),
+        routed=sum(count for kind, count in kinds if kind.feed is Feed.ROUTED),
+        layers=sum(count for _, count in kinds),
     )
-    return Held(attend, recur, dense, routed, sum(count for _, count in kinds))
 
 
 def layer_bytes_per_token(sizes: Sizes, kind: Layer, job: TrainingJob, plan: Plan) -> Range:
@@ -79,7 +84,7 @@ def kept_bytes_per_token(sizes: Sizes, held: Held, job: TrainingJob, plan: Plan)
 def _blocks(sizes: Sizes, held: Held, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
     """Tensors that blocks keep: 4 h around each of their norms, 4 a d + 4 k d of attention, and of
     a gated MLP 6 to 8 f bytes, of another 4 to 6 f."""
-    halves = held.attend + held.recur + held.dense + held.routed
+    halves = held.mix + held.dense + held.routed
     norms = 4 * halves * sizes.hidden / (plan.tp if job.sequence_parallel else 1)
     heads = 4 * (sizes.heads + sizes.kv_heads) * sizes.head_dim * held.attend
     inner = sizes.dense * held.dense + sizes.routed * held.routed

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from evaluator.findings import Finding
 from evaluator.ranges import Range, total
+from evaluator.shares import WHOLE, Allowance
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +47,24 @@ ENDS = ("low", "typical", "high")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`needed` bytes have to stay within `share` of what the driver reports."""
+    """`needed` bytes have to stay within what is allowed of a card that the driver reports."""
 
     needed: Range
-    share: float
+    allowance: Allowance
 
     def allowed(self, usable_bytes: int) -> int:
-        return int(usable_bytes * self.share)
+        return max(0, int(self.allowance.of(usable_bytes)))
+
+    def share_of(self, usable_bytes: int) -> float:
+        """What is allowed as a share of the card."""
+        if self.allowance.left is None:
+            return float(self.allowance.fraction)
+        return self.allowed(usable_bytes) / max(1, usable_bytes)
 
     @property
     def asks(self) -> Range:
         """What a card has to report."""
-        return self.needed.scaled(1 / self.share)
+        return Range(*(self.allowance.asks(getattr(self.needed, end)) for end in ENDS))
 
     def holds(self, usable_bytes: int) -> bool:
         """Whether even the high end stays inside."""
@@ -69,21 +76,21 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
-    """Budgets by rank class. `utilization` is the share of the reported memory that may be used.
+    """Budgets by rank class. `allowance` is what may be used of the reported memory.
 
     `outside` names components that need room on the card, but not inside that share. `ranks` is
     empty when the model's size is unknown; `findings` then says why.
     """
 
     ranks: tuple[RankBudget, ...]
-    utilization: float = 1.0
+    allowance: Allowance = WHOLE
     findings: tuple[Finding, ...] = ()
     outside: tuple[str, ...] = ()
 
     def limits(self, rank: RankBudget) -> tuple[Limit, ...]:
         """What must hold on a card: the engine's share holds its part, and the card holds all."""
-        inside = Limit(rank.without(self.outside), self.utilization)
-        return (inside, Limit(rank.bytes, 1.0)) if self.outside else (inside,)
+        inside = Limit(rank.without(self.outside), self.allowance)
+        return (inside, Limit(rank.bytes, WHOLE)) if self.outside else (inside,)
 
     def usable_for(self, rank: RankBudget) -> Range:
         """Memory that a card must report, by the limit that asks for most."""

@@ -57,10 +57,24 @@ class Choices:
     plan: Column
     speed: Speed
     asked: Column
+    bound: Speed
+    fewest: Column
+    bounded: Column
 
     @classmethod
     def of(cls, judged: Judged, hardware: Hardware, workload: Workload) -> Choices:
-        """`workload` is of the fingerprint that was judged, with demands and costs of its own."""
+        """`workload` is of the fingerprint that was judged, with demands and costs of its own.
+
+        Kept with what was judged, for all demands and costs that choose alike.
+        """
+        key = (workload.needs.min_grade, workload.costs)
+        if key not in judged.choices:
+            judged.choices[key] = cls._new(judged, hardware, workload)
+        found: Choices = judged.choices[key]
+        return found
+
+    @classmethod
+    def _new(cls, judged: Judged, hardware: Hardware, workload: Workload) -> Choices:
         count = len(judged.kind)
         serving = _known_enough(judged, hardware, workload.needs.min_grade)
         tier = np.full(count, NO_TIER, dtype=np.int8)
@@ -68,39 +82,81 @@ class Choices:
         plan = np.full(count, NONE)
         best = np.flatnonzero(serving.tier == tier[serving.case])[::-1]
         plan[serving.case[best]] = serving.plan[best]
-        asked = np.zeros(count, dtype=bool)
-        starts, rule, speed = Starts(workload), rule_of(workload), Speed.untimed(count)
-        return cls(judged, hardware, starts, rule, serving, tier, plan, speed, asked)
+        return cls(
+            judged=judged,
+            hardware=hardware,
+            starts=Starts.of(workload, hardware, judged.nodes.max(initial=1)),
+            rule=rule_of(workload),
+            serving=serving,
+            tier=tier,
+            plan=plan,
+            speed=Speed.untimed(count),
+            asked=np.zeros(count, dtype=bool),
+            bound=Speed.untimed(count),
+            fewest=np.zeros(count, dtype=np.int64),
+            bounded=np.zeros(count, dtype=bool),
+        )
 
     @property
     def workload(self) -> Workload:
         return self.starts.workload
 
     def settle(self, cases: Column) -> None:
-        """Times the plans of the best tier of these cases, and takes the best by the rule."""
-        wanted = np.zeros(len(self.tier), dtype=bool)
-        wanted[cases] = True
-        wanted &= ~self.asked
-        self.asked[wanted] = True
-        best = wanted[self.serving.case] & (self.serving.tier == self.tier[self.serving.case])
-        rows = np.flatnonzero(best)
+        """Times the plans of the best tier of these cases, and takes the best by the rule.
+
+        Marked at the end: who finds a case marked may read it, in another thread too.
+        """
+        wanted, rows = self._left(cases, self.asked)
         if self.rule.timed and len(rows):
             self._take(rows)
+        self.asked[wanted] = True
+
+    def _left(self, cases: Column, done: Column) -> tuple[Column, Column]:
+        """Which of these cases are not done, and the rows of the plans that count for them, case
+        by case.
+        """
+        left = np.zeros(len(self.tier), dtype=bool)
+        left[cases[~done[cases]]] = True
+        if not left.any():
+            return left, cases[:0]
+        best = left[self.serving.case] & (self.serving.tier == self.tier[self.serving.case])
+        return left, np.flatnonzero(best)
 
     def _take(self, rows: Column) -> None:
         case, plan = self.serving.case[rows], self.serving.plan[rows]
         speed = self.speed_of(case, plan)
-        place = np.lexsort((rows, _effort(speed, self.rule), speed.promise, case))
-        first = place[np.unique(case[place], return_index=True)[1]]
-        self.plan[case[first]] = plan[first]
-        self.speed.put(case[first], speed.at(first))
+        place = np.lexsort((_effort(speed, self.rule), speed.promise, case))[_starts(case)]
+        self.plan[case[place]] = plan[place]
+        self.speed.put(case[place], speed.at(place))
+
+    def bounds(self, cases: Column) -> tuple[Speed, Column]:
+        """What no plan of the best tier of a case does better than, in any figure, and the fewest
+        GPUs of them.
+        """
+        wanted, rows = self._left(cases, self.bounded)
+        if len(rows):
+            self._bound(rows)
+        self.bounded[wanted] = True
+        return self.bound.at(cases), self.fewest[cases]
+
+    def _bound(self, rows: Column) -> None:
+        case, plan = self.serving.case[rows], self.serving.plan[rows]
+        pace = self.judged.clock.bounds(plan, self.judged.kind[case])
+        best, first = _speed(pace, self.rule), _starts(case)
+        found = Speed(
+            np.minimum.reduceat(best.promise, first),
+            np.fmax.reduceat(best.rate, first),
+            np.fmin.reduceat(best.work, first),
+        )
+        self.bound.put(case[first], found)
+        self.fewest[case[first]] = np.minimum.reduceat(self.judged.gpus[plan], first)
 
     def speed_of(self, cases: Column, plans: Column) -> Speed:
         """Of plans on the machines of cases; each pair of a plan and a kind is timed once."""
         if not self.rule.timed or not len(cases):
             return Speed.untimed(len(cases))
         kinds = self.judged.kind[cases]
-        return _speed(self.judged.clock.paces(self.judged.plans, plans, kinds), self.rule)
+        return _speed(self.judged.clock.paces(plans, kinds), self.rule)
 
     def speed_of_singles(self, cases: Column) -> Speed:
         """Of the plan on one GPU of each case, timed once for each of them."""
@@ -114,15 +170,8 @@ class Choices:
         """From the start of the rental to the end of a job that has one, at the slow end."""
         if self.rule.goal is not Goal.FINISH or not len(cases):
             return np.full(len(cases), np.nan)
-        wanted = np.zeros((len(self.hardware.kinds), self.judged.nodes.max() + 1), dtype=bool)
-        kinds = self.hardware.loads_like[self.judged.kind[cases]]
-        spans = self.judged.nodes[plans]
-        wanted[kinds, spans] = True
-        before, factor = np.full(wanted.shape, np.nan), np.full(wanted.shape, np.nan)
-        for kind, machines in zip(*np.nonzero(wanted), strict=True):
-            start = self.starts.on(self.hardware.kinds[kind], int(machines))
-            before[kind, machines], factor[kind, machines] = start
-        hours: Column = before[kinds, spans] + work * np.where(spot, factor[kinds, spans], 1.0)
+        start = self.starts.at(self.judged.kind[cases], self.judged.nodes[plans])
+        hours: Column = start.before + work * np.where(spot, start.factor, 1.0)
         return hours
 
     def in_time(self, speed: Speed, hours: Column) -> Column:
@@ -154,6 +203,11 @@ class Choices:
         hours = self.hours(cases, plans, speed.work, on_demand)
         broken: Column = self.in_time(speed, hours) != KEPT
         return broken
+
+
+def _starts(cases: Column) -> Column:
+    """Where each case begins, in rows that stand case by case."""
+    return np.flatnonzero(np.diff(cases, prepend=-1))
 
 
 def too_little_known(choices: Choices, least: Grade) -> Column:

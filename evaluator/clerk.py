@@ -53,7 +53,7 @@ class Clerk:
             rank=rank,
             findings=findings_on(made, self.now),
             narrowest=None if narrowest is None else self._verdict(at, narrowest),
-            outlook=self._outlook(made, at) if made.status.serves else None,
+            outlook=self._outlook(made, at, entry.plan) if made.status.serves else None,
             alike=self.fleet.alike(entry.offer, self.inside)[1:],
         )
 
@@ -66,14 +66,14 @@ class Clerk:
         at, offer = int(self.fleet.machine[entry.offer]), self.fleet.offers[entry.offer]
         return candidate_of([offer], machine, self._verdict(at, entry.plan), self.terms)
 
-    def _outlook(self, candidate: Candidate, at: int) -> Outlook | None:
+    def _outlook(self, candidate: Candidate, at: int, number: int) -> Outlook | None:
         """Worked out once for each machine, plan, price and what else it costs."""
         plan, judged, workload = candidate.plan.plan, self.choices.judged, self.workload
         price = price_of(candidate)
         key = (at, plan, price, workload.costs, workload.budget_amount)
         if key not in judged.outlooks:
             hardware = self.fleet.hardware
-            times = judged.clock.times(plan, int(hardware.kind[at]))
+            times = judged.clock.times(number, int(hardware.kind[at]))
             found = outlook_at(workload, plan, hardware.machines[at], times, price)
             judged.outlooks[key] = found
         return judged.outlooks[key]

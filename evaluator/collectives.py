@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import cache
 
 from evaluator.jobs import ServingJob, TrainingJob, Workload
 from evaluator.parameters import expert_params, routed_layers, total_params
@@ -42,6 +43,7 @@ BANDWIDTH_ABOVE = 32 * MIB
 """From here on latency is below a tenth of the time (15 measured curves)."""
 
 
+@cache
 def bus_factor(operation: Operation, ranks: int) -> Fraction:
     """Bytes that each rank sends per byte of buffer: nccl-tests PERFORMANCE.md."""
     if operation in (Operation.SEND, Operation.BROADCAST, Operation.REDUCE):

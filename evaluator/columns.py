@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -27,13 +28,17 @@ from evaluator.ranges import InvalidRange, Number, Range, choose, choose_range, 
 from evaluator.serving import (
     ADAPTER_BYTES,
     TOWER,
+    allowance_of,
     draft_bytes,
     engine_of,
+    free_share,
+    less,
+    on_host,
     outside_of,
     peak_bytes,
-    utilization_of,
 )
 from evaluator.shapes import Layer, ModelShape
+from evaluator.shares import WHOLE, Allowance
 from evaluator.sizes import Sizes, sizes_of
 from evaluator.stage_tables import StageTable
 from evaluator.states import (
@@ -57,11 +62,11 @@ T = TypeVar("T")
 class BudgetColumns:
     """Bytes by component: arrays of shape (rank classes, pairs).
 
-    `utilization` and `outside` are those of a budget.
+    `allowance` and `outside` are those of a budget.
     """
 
     components: Mapping[str, Range]
-    utilization: float = 1.0
+    allowance: Allowance = WHOLE
     outside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -85,9 +90,9 @@ class BudgetColumns:
     def _asked(self, held: Number) -> Number:
         """Memory that a card must report in the typical case, by the limit that asks for most."""
         if not self.outside:
-            return held * (1 / self.utilization)
+            return self.allowance.asks(held)
         inside = total(size for name, size in self.components.items() if name not in self.outside)
-        return np.maximum(inside.typical * (1 / self.utilization), held)
+        return np.maximum(self.allowance.asks(inside.typical), held)
 
 
 def plan_columns(plans: Sequence[Plan]) -> Plan:
@@ -100,48 +105,66 @@ def plan_columns(plans: Sequence[Plan]) -> Plan:
     return taken(stacked(Plan, [*distinct.values()]), lambda column: column[which])
 
 
-class Models:
-    """Models whose parts are known, ready to be taken by index. Raises InvalidWorkload."""
+class ModelTable:
+    """Columns of models, made once for the same models in the same order; what a job asks for
+    besides is added when it is first asked for."""
 
-    def __init__(self, shapes: Sequence[ModelShape]) -> None:
+    def __init__(self, shapes: tuple[ModelShape, ...]) -> None:
         for shape in shapes:
             if not (shape.computable and shape.dimensioned):
                 raise InvalidWorkload("model", shape.name, "an architecture that is covered")
-        self.shapes = tuple(shapes)
-        self._sizes = stacked(Sizes, [sizes_of(shape) for shape in shapes])
-        self._table = StageTable(self.shapes)
+        self.shapes = shapes
+        self.sizes = stacked(Sizes, [sizes_of(shape) for shape in shapes])
+        self.stages = StageTable(shapes)
         self._cache: dict[tuple[object, ...], CacheSizes] = {}
         self._adapters: dict[Lora, Mapping[Layer, Column]] = {}
 
-    def sizes(self, which: Column) -> Sizes:
-        return taken(self._sizes, lambda column: column[which])
-
-    def cache(self, job: ServingJob, which: Column) -> CacheSizes:
+    def cache(self, job: ServingJob) -> CacheSizes:
         key = (job.engine, job.mla_kv, job.window_kv, job.max_num_batched_tokens)
         if key not in self._cache:
             found = [cache_sizes(shape, job) for shape in self.shapes]
             self._cache[key] = stacked(CacheSizes, found)
-        return taken(self._cache[key], lambda column: column[which])
+        return self._cache[key]
 
-    def stages(self, which: Column, pipelines: Number) -> Stage:
-        """What each rank class of each pair holds: counts of shape (rank classes, pairs)."""
-        return self._table.stages(which, pipelines)
-
-    def adapters(self, lora: Lora, held: Stage, plan: Plan, which: Column) -> Number:
-        """Adapter parameters on one GPU of each rank class."""
+    def adapters(self, lora: Lora) -> Mapping[Layer, Column]:
+        """Adapter parameters of one layer of each kind, of every model."""
         if lora not in self._adapters:
             self._adapters[lora] = self._by_kind(lora)
-        each = self._adapters[lora]
-        count = sum(each[kind][which] * times for kind, times in held.kinds)
-        return share_of_adapters(count, plan.tp)
+        return self._adapters[lora]
 
     def _by_kind(self, lora: Lora) -> Mapping[Layer, Column]:
-        """Adapter parameters of one layer of each kind, of every model."""
         found: dict[Layer, list[int]] = {}
         for model, shape in enumerate(self.shapes):
             for kind, count in adapters_by_kind(shape, lora):
                 found.setdefault(kind, [0] * len(self.shapes))[model] = count
         return {kind: np.array(counts) for kind, counts in found.items()}
+
+
+model_table = lru_cache(maxsize=16)(ModelTable)
+"""The models of a catalog are asked about again and again, one set for each kind of question."""
+
+
+class Models:
+    """Models whose parts are known, ready to be taken by index. Raises InvalidWorkload."""
+
+    def __init__(self, shapes: Sequence[ModelShape]) -> None:
+        self._table = model_table(tuple(shapes))
+
+    def sizes(self, which: Column) -> Sizes:
+        return taken(self._table.sizes, lambda column: column[which])
+
+    def cache(self, job: ServingJob, which: Column) -> CacheSizes:
+        return taken(self._table.cache(job), lambda column: column[which])
+
+    def stages(self, which: Column, pipelines: Number) -> Stage:
+        """What each rank class of each pair holds: counts of shape (rank classes, pairs)."""
+        return self._table.stages.stages(which, pipelines)
+
+    def adapters(self, lora: Lora, held: Stage, plan: Plan, which: Column) -> Number:
+        """Adapter parameters on one GPU of each rank class."""
+        each = self._table.adapters(lora)
+        count = sum(each[kind][which] * times for kind, times in held.kinds)
+        return share_of_adapters(count, plan.tp)
 
 
 def budget_columns(workload: Workload, models: Models, which: Column, plans: Plan) -> BudgetColumns:
@@ -167,7 +190,7 @@ def budget_columns(workload: Workload, models: Models, which: Column, plans: Pla
         adapters = models.adapters(lora, held, plans, which) if lora else 0
         parts = _training(training, form, held, sizes, adapters, plans)
     pinned = {name: _pinned(workload, name, size) for name, size in parts.items()}
-    return BudgetColumns(pinned, utilization_of(workload), outside_of(workload))
+    return BudgetColumns(pinned, allowance_of(workload, plans), outside_of(workload))
 
 
 def _serving(
@@ -175,16 +198,20 @@ def _serving(
 ) -> dict[str, Range]:
     """In the order of a serving budget, since sums keep it."""
     runs, kept = engine_of(job), cache_bytes(cache, job, plan, held.rank)
-    left = 1 / job.memory_utilization - 1 if runs.share is Share.FREE else 0.0
+    left = 1 / free_share(job) - 1 if runs.share is Share.FREE else 0.0
     towered = (sizes.beyond > 0) & held.rank.has_embedding
+    weights = weights_bytes(held, sizes.beyond, form, plan)
+    if runs.table_on_host:
+        weights = less(weights, on_host(sizes, runs, form, plan, held.rank))
     return {
-        "weights": weights_bytes(held, sizes.beyond, form, plan),
+        "weights": weights,
         "kv_cache": kept,
         "activations": peak_bytes(sizes, job, plan, held.rank),
         "engine_overhead": runs.alone,
         "cuda_graphs": runs.graphs,
         "communicators": runs.communicators(plan.engine_ranks),
         "cache_reserve": kept.scaled(left),
+        "free_margin": runs.margin,
         "tower_profile": choose_range(towered, TOWER, exact(0.0)),
         "lora_buffers": exact(0.0),
         "draft_model": draft_bytes(job, plan),

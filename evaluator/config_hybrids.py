@@ -40,8 +40,7 @@ class Hybrid:
 
     def layered(self, shape: ModelShape) -> ModelShape:
         """The shape with the kind of each layer, and what follows from it."""
-        mixers = [kind.mixer for kind in self.kinds]
-        states = mixers.count(Mixer.RECURRENT)
+        states = sum(kind.recurs for kind in self.kinds)
         experts = shape.experts and replace(shape.experts, dense_layers=self.dense_layers())
         return replace(
             shape,
@@ -49,7 +48,7 @@ class Hybrid:
             recurrent=self.recurrent,
             experts=experts,
             attention=self._attention_beside(shape.attention),
-            cached_layers=mixers.count(Mixer.ATTENTION),
+            cached_layers=sum(kind.attends for kind in self.kinds),
             recurrence=Recurrence(states, self.recurrent.elements) if states else None,
             dimensioned=True,
         )
@@ -58,7 +57,7 @@ class Hybrid:
         """A delta net stands beside attention with a gate. Where no layer attends, the heads that
         ranks divide are those of the mixer."""
         mixer = self.recurrent
-        if any(kind.mixer is Mixer.ATTENTION for kind in self.kinds):
+        if any(kind.attends for kind in self.kinds):
             return replace(attention, output_gate=isinstance(mixer, DeltaNet))
         heads = mixer.value_heads if isinstance(mixer, DeltaNet) else mixer.heads or mixer.inner
         return Attention(heads, heads, 1)
@@ -185,6 +184,14 @@ def _mamba_kinds(keys: Fields, layers: int, routed: bool) -> Sequence[Layer]:
     return [] if routed else [Layer(Mixer.RECURRENT, Feed.NONE)] * layers
 
 
+def _parallel_kinds(keys: Fields, layers: int, routed: bool) -> Sequence[Layer]:
+    """Falcon-H1 (arXiv 2507.22448): every layer attends and keeps a state, then feeds. Its biases
+    are not covered, and its order of layers is fixed."""
+    biased = any(map(keys.flag, (*_BIASES, "projectors_bias")))
+    some = listed(keys, "attn_layer_indices") or keys.flag("mamba_use_mlp") is False
+    return [] if routed or biased or some else [Layer(Mixer.BOTH, Feed.DENSE)] * layers
+
+
 # --- the sizes of layers with a state
 
 
@@ -240,7 +247,8 @@ def _mamba_2(keys: Fields, hidden: int) -> StateSpace | None:
     expanded = _expanded(keys, hidden)
     if not sizes or not (width or expanded):
         return None
-    inner = width["each"] * sizes["heads"] if width else expanded
+    stated = keys.integer("mamba_d_ssm", 1, MOST_WIDTH)
+    inner = stated or (width["each"] * sizes["heads"] if width else expanded)
     groups, heads = sizes["groups"], sizes["heads"]
     return _biased(keys, StateSpace(inner, sizes["state"], sizes["kernel"], groups, heads))
 
@@ -249,7 +257,8 @@ def _biased(keys: Fields, plain: StateSpace) -> StateSpace:
     """Projections have a bias where the config says so, convolutions unless it denies it."""
     kernel = [keys.flag(name) for name in ("use_conv_bias", "mamba_conv_bias")]
     bias = [keys.flag(name) for name in ("use_bias", "mamba_proj_bias")]
-    return replace(plain, bias=True in bias, kernel_bias=False not in kernel)
+    gate = keys.flag("mamba_rms_norm") is not False
+    return replace(plain, bias=True in bias, kernel_bias=False not in kernel, gate_norm=gate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +274,7 @@ READERS: Mapping[str, Reader] = {
     "nemotronh": Reader(_pattern_kinds, _mamba_2),
     "jamba": Reader(_jamba_kinds, _mamba),
     "bamba": Reader(_bamba_kinds, _mamba_2),
+    "falconh1": Reader(_parallel_kinds, _mamba_2),
     "granitemoehybrid": Reader(_granite_kinds, _mamba_2),
     "mamba": Reader(_mamba_kinds, _mamba),
     "falconmamba": Reader(_mamba_kinds, _mamba),

@@ -62,6 +62,8 @@ _WITHOUT_INFLUENCE = """
     attn_rotary_emb mamba_proj_bias normalization_function position_embedding_type router_dtype
     fused_add_norm pad_vocab_size_multiple d_inner dt_rank norm_before_gate
     mtp_hybrid_override_pattern mtp_layers_block_type
+    key_multiplier lm_head_multiplier mlp_multipliers ssm_multipliers ssm_in_multiplier
+    ssm_out_multiplier attention_in_multiplier attention_out_multiplier mamba_norm_before_gate
 """
 
 NEUTRAL_KEYS = frozenset(_WITHOUT_INFLUENCE.split())

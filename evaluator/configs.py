@@ -20,12 +20,14 @@ from evaluator.config_layers import (
     strange_layers,
 )
 from evaluator.config_mixed import mean_format
+from evaluator.config_original import translated
 from evaluator.config_quantised import (
     checkpoint_format,
     checkpoint_group,
     described_groups,
     kept_modules,
 )
+from evaluator.config_shared import is_shared, with_shared_blocks
 from evaluator.config_towers import tower_params
 from evaluator.families import FAMILIES, PLAIN, STATE_KEYS, UNCOVERED_KEYS, Family, family_key
 from evaluator.fields import Fields, InvalidWorkload
@@ -74,7 +76,7 @@ def read_model(
     of the outer keys. With `whole` a missing size of a known family is refused; without it such a
     model has no number of parameters. Raises InvalidWorkload.
     """
-    flat = _flatten(Fields(document, path).document)
+    flat = _flatten(translated(Fields(document, path).document, path))
     if len(flat) > MOST_KEYS:
         raise InvalidWorkload(
             path, f"{len(flat):,} keys", f"a config of at most {MOST_KEYS:,} keys"
@@ -97,6 +99,7 @@ def read_model(
     shape = hybrid.layered(shape) if hybrid else shape
     if not uneven and (seen or not tower):
         shape = _counted(keys, shape, seen or 0)
+    shape = with_shared_blocks(keys, shape) if is_shared(architecture) else shape
     if groups := described_groups(keys):
         shape = replace(shape, checkpoint_format=mean_format(shape, groups))
     orderless = lacking and shape.cached_layers is None

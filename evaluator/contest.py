@@ -96,7 +96,7 @@ class Heat:
         return Heat(lanes, self._priced(self.leaders.keep(left), lanes.leaders), self.per_hour)
 
     def keep_lanes(self, marked: Column) -> Heat:
-        return self if marked.all() else self.keep(self.lanes.spread(marked))
+        return self if marked.all() else self._on(*self.lanes.keep_lanes(marked))
 
     def _priced(self, of: Field, offer: Column) -> Field:
         return replace(of, offer=offer, per_hour=self.per_hour[offer])
@@ -104,7 +104,7 @@ class Heat:
     def members(self, rows: Column) -> Field:
         """All groups of some lanes."""
         of = self.leaders.keep(np.repeat(rows, self.lanes.groups[rows]))
-        return self._priced(of, self.lanes.offer[self.lanes.members(rows)])
+        return self._priced(of, self.lanes.every.offer[self.lanes.members(rows)])
 
     def front(self, rows: Column, count: int, keys: Keys) -> Field:
         """The first `count` groups of some lanes, in order. Leaders tell which lanes matter."""

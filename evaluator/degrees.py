@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from functools import lru_cache
 
 from evaluator.findings import Finding
 from evaluator.ranges import choose, larger
@@ -171,6 +172,7 @@ class PlanSpace:
     refused: tuple[Refusal, ...] = ()
 
 
+@lru_cache(maxsize=65536)
 def narrowness(plan: Plan) -> tuple[int, ...]:
     """Sort key: fewer GPUs, then fewer machines, then the family that asks least of the links."""
     first = (plan.gpus, plan.nodes, plan.kind, plan.tp, plan.pp, plan.copies, plan.cp)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import pairwise
+from math import inf
+from typing import Any
 
 import numpy as np
 
 from evaluator.ranges import Number, Range, choose_range, exact, larger
+from evaluator.shares import Rule, Tier
 from evaluator.units import GIB
 
 Version = tuple[int, ...]
 
 GROWTH = Range(0, 0.1 * GIB, 0.5 * GIB)
 """More for each doubling beyond two ranks: wide, since no public log tells more than two apart."""
+NOTHING = exact(0)
 
 
 class Share(StrEnum):
@@ -33,13 +41,18 @@ class Share(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One engine from version `since` on.
+    """One engine from version `since` on, until `until` where a later range is known.
 
     `alone` and `joined` are bytes outside the tensor allocator on one GPU and on two; `growth` is
     added for each further doubling of the ranks. `graphs` are captured decode graphs.
-    `sampler_bytes` are bytes per sequence and vocabulary entry at the peak, `step_tokens` the
-    tokens of one prefill step where nothing is stated. `samples_on_first` is True where logits are
-    gathered on the first tensor rank alone. `sources` says where the figures are from.
+    `sampler_bytes` are bytes per sequence and vocabulary entry at the peak, or where
+    `samples_steps` per token of a step, `step_tokens` the tokens of one prefill step where nothing
+    is stated. `samples_on_first` is True where logits are gathered on the first tensor rank alone,
+    `keeps_scores` where attention scores of a step are kept, `table_on_host` where an embedding
+    that is only looked up waits in host memory. `margin` stays free on every card.
+    `fraction` is the share that is used where none is stated, by `fraction_of_ranks` a lower one
+    from a number of tensor ranks on; None follows the rule `leaves`, which the card decides.
+    `sources` says where the figures are from, `changed` what differs from the range before.
     """
 
     name: str
@@ -48,12 +61,22 @@ class Engine:
     alone: Range
     joined: Range
     graphs: Range
-    graphs_inside: bool
     sampler_bytes: float
     step_tokens: Range
     sources: str
+    changed: str = ""
+    until: Version = ()
+    usual: bool = False
+    graphs_inside: bool = False
     growth: Range = GROWTH
+    margin: Range = NOTHING
     samples_on_first: bool = False
+    samples_steps: bool = False
+    keeps_scores: bool = False
+    table_on_host: bool = False
+    fraction: float | None = None
+    fraction_of_ranks: tuple[tuple[int, float], ...] = ()
+    leaves: Rule | None = None
 
     def communicators(self, ranks: Number) -> Range:
         """What more than one GPU of a replica adds outside the tensor allocator on each."""
@@ -73,6 +96,12 @@ class Engine:
             return ("activations", "engine_overhead", "communicators", "cuda_graphs")
         return () if self.graphs_inside or self.share is not Share.TOTAL else ("cuda_graphs",)
 
+    @property
+    def words(self) -> str:
+        """Its name and the versions that it stands for."""
+        until = f", before {dotted(self.until)}" if self.until else ""
+        return f"{self.name} since {dotted(self.since)}{until}"
+
 
 def _ends(size: Range) -> tuple[Number, Number, Number]:
     return size.low, size.typical, size.high
@@ -85,127 +114,108 @@ def _doublings(ranks: Number) -> Number:
     return (ranks - 1).bit_length()
 
 
-def _gib(low: float, typical: float, high: float) -> Range:
-    return Range(low * GIB, typical * GIB, high * GIB)
+def dotted(version: Version) -> str:
+    return ".".join(map(str, version))
 
 
-_PLANNER = "logs in llm-d-planner, docs/empirical-vllm-memory-results.md"
-_VLLM_GRAPHS = _gib(0.1, 0.5, 1.1)
-_STEPS = Range(2048, 8192, 8192)
+# --- the data
 
-ENGINES: Mapping[str, tuple[Engine, ...]] = {
-    "vllm": (
-        Engine(
-            name="vllm",
-            since=(0,),
-            share=Share.TOTAL,
-            alone=_gib(0.03, 0.15, 1.8),
-            joined=_gib(0.25, 0.55, 3.6),
-            graphs=_VLLM_GRAPHS,
-            graphs_inside=False,
-            sampler_bytes=38.5,
-            step_tokens=_STEPS,
-            sources=f"{_PLANNER}; 1.79 GiB alone and 3.58 at tp 2 in vllm#10511 (0.6)",
-            samples_on_first=True,
-        ),
-        Engine(
-            name="vllm",
-            since=(0, 8),
-            share=Share.TOTAL,
-            alone=_gib(0.03, 0.15, 0.6),
-            joined=_gib(0.25, 0.55, 1.5),
-            graphs=_VLLM_GRAPHS,
-            graphs_inside=False,
-            sampler_bytes=38.5,
-            step_tokens=_STEPS,
-            sources=f"{_PLANNER}: 0.13 GiB alone, 0.55 at tp 2 (0.11)",
-        ),
-        Engine(
-            name="vllm",
-            since=(0, 21),
-            share=Share.TOTAL,
-            alone=_gib(0.03, 0.15, 0.6),
-            joined=_gib(0.25, 0.55, 1.5),
-            graphs=_VLLM_GRAPHS,
-            graphs_inside=True,
-            sampler_bytes=38.5,
-            step_tokens=_STEPS,
-            sources=f"{_PLANNER}; graphs inside the share since 0.21: gpustack/runner#251",
-        ),
-    ),
-    "sglang": (
-        Engine(
-            name="sglang",
-            since=(0,),
-            share=Share.STATIC,
-            alone=_gib(0.3, 0.8, 2.0),
-            joined=_gib(0.5, 1.2, 3.5),
-            graphs=_gib(0.1, 0.9, 2.5),
-            graphs_inside=False,
-            sampler_bytes=10,
-            step_tokens=_STEPS,
-            sources="graphs of 0.93 GiB for 13 sizes on 4 x L4 (llms-in-clouds, docs/sglang.md); "
-            "context 0.3 to 2 GiB (ml-engineering)",
-        ),
-    ),
-    "tensorrt-llm": (
-        Engine(
-            name="tensorrt-llm",
-            since=(0,),
-            share=Share.FREE,
-            alone=_gib(0.5, 1.0, 2.5),
-            joined=_gib(0.8, 1.4, 4.0),
-            graphs=_gib(0.0, 0.3, 1.5),
-            graphs_inside=True,
-            sampler_bytes=10,
-            step_tokens=Range(2048, 8192, 8192),
-            sources="first communicator 0.34 to 0.41 GB (aiconfigurator); context 0.3 to 2 GiB",
-        ),
-    ),
-    "llama.cpp": (
-        Engine(
-            name="llama.cpp",
-            since=(0,),
-            share=Share.NONE,
-            alone=_gib(0.2, 0.4, 0.8),
-            joined=_gib(0.2, 0.4, 0.8),
-            graphs=_gib(0, 0, 0.1),
-            graphs_inside=True,
-            sampler_bytes=4,
-            step_tokens=exact(512),
-            sources="physical batch of 512 tokens, fp32 logits; context 0.2 to 0.8 GiB",
-            growth=exact(0),
-        ),
-    ),
-    "transformers": (
-        Engine(
-            name="transformers",
-            since=(0,),
-            share=Share.NONE,
-            alone=_gib(0.3, 0.4, 2.0),
-            joined=_gib(0.5, 1.2, 3.5),
-            graphs=exact(0),
-            graphs_inside=True,
-            sampler_bytes=10,
-            step_tokens=Range(1, 256, 2048),
-            sources="context of 360 MiB in lm-sys/FastChat#2005, 0.3 to 2 GiB (ml-engineering)",
-        ),
-    ),
-}
+
+@cache
+def _document() -> Mapping[str, Any]:
+    return tomllib.loads(files("evaluator").joinpath("data/engines.toml").read_text("utf-8"))
+
+
+@cache
+def engines() -> Mapping[str, tuple[Engine, ...]]:
+    """Every engine by its name, its ranges in the order of their versions."""
+    found: dict[str, list[Engine]] = {}
+    rows = _document()["engine"]
+    for row, after in pairwise([*rows, {}]):
+        until = after["since"] if after.get("name") == row["name"] else ""
+        found.setdefault(row["name"], []).append(_engine(row, until))
+    return {name: tuple(ranges) for name, ranges in found.items()}
+
+
+SIZES = ("alone", "joined", "graphs", "growth", "margin")
+
+
+def _engine(row: Mapping[str, Any], until: str) -> Engine:
+    plain = {key: value for key, value in row.items() if not key.startswith("leaves")}
+    read: dict[str, Any] = {
+        "since": version_of(row["since"]),
+        "until": version_of(until),
+        "share": Share(row["share"]),
+        "step_tokens": Range(*row["step_tokens"]),
+        "fraction_of_ranks": tuple(map(tuple, row.get("fraction_of_ranks", ()))),
+        "leaves": _rule(row),
+    }
+    sizes = {key: Range(*row[key]).scaled(GIB) for key in SIZES if key in row}
+    return Engine(**plain | read | sizes)
+
+
+def _rule(row: Mapping[str, Any]) -> Rule | None:
+    if "leaves" not in row:
+        return None
+    return Rule(
+        tiers=tuple(map(_tier, row["leaves"])),
+        draft=row.get("leaves_for_draft", 0) * GIB,
+        data=row.get("leaves_for_data", 0) * GIB,
+        least=row.get("leaves_at_least", 0) * GIB,
+    )
+
+
+def _tier(entry: Mapping[str, Any]) -> Tier:
+    return Tier(
+        below=entry.get("below", inf) * GIB,
+        fixed=entry.get("gib", 0) * GIB,
+        each_rank=entry.get("each_rank", 0) * GIB,
+        step=entry.get("step", 0),
+        graph=entry.get("graph", 0),
+        graph_of_four=entry.get("graph_of_four", 0),
+    )
+
+
+# --- finding one
+
 ALIASES = {"trtllm": "tensorrt-llm", "tensorrt_llm": "tensorrt-llm", "llamacpp": "llama.cpp"}
 
 
+def version_of(text: str) -> Version:
+    """Up to three numbers of a version such as "0.11.x", "v0.5.3.post1" or "b7414"."""
+    found = re.findall(r"[0-9]+", text)
+    return tuple(int(number) for number in found[:3] if len(number) < 6)
+
+
+@lru_cache(maxsize=256)
 def engine(name: str, version: str = "") -> Engine:
-    """The engine at a version such as "0.11.x". An engine that is not listed is judged as vLLM;
-    without a version the newest one whose figures come from logs counts."""
-    key = name.lower().strip()
-    listed = ENGINES.get(ALIASES.get(key, key), ENGINES["vllm"])
-    stated = tuple(int(number) for number in re.findall(r"\d+", version)[:3] if len(number) < 6)
+    """The engine at a version. An engine that is not listed is judged as vLLM; without a version
+    the usual range counts, and a version beyond the newest known one is judged as that."""
+    listed = engines().get(listed_name(name), engines()["vllm"])
+    stated = version_of(version)
     if not stated:
-        return listed[min(1, len(listed) - 1)]
+        return next((one for one in listed if one.usual), listed[-1])
     return max((one for one in listed if one.since <= stated), key=lambda one: one.since)
 
 
-def is_listed(name: str) -> bool:
+def listed_name(name: str) -> str:
     key = name.lower().strip()
-    return ALIASES.get(key, key) in ENGINES
+    return ALIASES.get(key, key)
+
+
+def is_listed(name: str) -> bool:
+    return listed_name(name) in engines()
+
+
+def doubt_of(name: str, version: str) -> str:
+    """Why the figures of a stated version are those of another one; empty where they are not."""
+    if not (version and is_listed(name)):
+        return ""
+    stated, used = version_of(version), engine(name, version)
+    newest = version_of(_document()["newest"][listed_name(name)])
+    if not stated:
+        return f"{version!r} names no number; the usual range is used: {used.words}"
+    if stated[: len(newest)] > newest:
+        last = f"no change is known beyond {dotted(newest)}"
+        return f"{last}; the nearest known range is used: {used.words}"
+    return ""

@@ -32,6 +32,13 @@ class Setting:
         return getattr(values, end)  # type: ignore[no-any-return]
 
 
+class Typical(Setting):
+    """Every constant at its typical value, remembering nothing: the quickest answer there is."""
+
+    def take(self, name: str, values: Range) -> Any:
+        return values.typical
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a model gives in one setting: the wanted figure and the seconds that make it up."""

@@ -95,6 +95,8 @@ FAMILIES: Mapping[str, Family] = {
     "mamba": _MAMBA,
     "mamba2": _MAMBA,
     "falconmamba": _MAMBA,
+    "falconh1": PLAIN,
+    "zamba2": Family(tied=True, gated=True, inner_multiple=4),
     "gemma": _GEMMA,
     "gemma2": replace(_GEMMA, norms_per_layer=4, windows="alternate"),
     "gemma3": _GEMMA3,

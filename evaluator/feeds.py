@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluator.calibration import figure
 from evaluator.estimates import Setting
 from evaluator.jobs import Offload, Recompute, TrainingJob
-from evaluator.ranges import larger
+from evaluator.ranges import larger, occurs
 
 ACTIVATION_BYTES = 2
 GATHERS = 2
@@ -32,7 +32,7 @@ def host_bytes(job: TrainingJob, held: float, trained: float, rounds: int, input
 
 def host_seconds(moved: float, computed: float, setting: Setting) -> float:
     """What compute does not hide of the traffic with host memory."""
-    if not moved:
+    if not occurs(moved):
         return 0.0
     spent = moved / setting.take("link to host memory", figure("training.host_link"))
     hidden = setting.take("overlap of host traffic", figure("training.host_overlap"))

@@ -110,6 +110,7 @@ class Code(Enum):
     # --- a workload
     MODEL_KEYS_IGNORED = "model_keys_ignored"
     ARCHITECTURE_UNKNOWN = "architecture_unknown"
+    NO_ADAPTERS = "no_adapters"
 
     @property
     def meaning(self) -> Meaning:
@@ -225,6 +226,11 @@ MEANINGS: Mapping[Code, Meaning] = {
         "The architecture {architecture} is not known: its size or its cache cannot be computed.",
         "Add total_params; if all its layers are plain attention, leave out its name and own "
         "keys. A size that can be computed clears it.",
+    ),
+    Code.NO_ADAPTERS: _warn(
+        "No layer of {model} has any of the LoRA targets {targets}: the budget holds no adapter.",
+        "Name projections that the model has, as in_proj and out_proj of layers that keep a "
+        "state; a target that is found clears it.",
     ),
 }
 

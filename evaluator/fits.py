@@ -16,6 +16,7 @@ from evaluator.memory import budget
 from evaluator.plans import Plan
 from evaluator.ranges import Range, total
 from evaluator.shapes import ModelShape
+from evaluator.shares import WHOLE, Allowance, Left
 
 WORDS = tuple(FitWord)
 FITS, TIGHT, DOES_NOT_FIT, UNKNOWN = range(len(WORDS))
@@ -47,7 +48,7 @@ def fit_table(workload: Workload, plans: Sequence[Plan], usable: Sequence[int | 
 def limits_of(workload: Workload, plans: Sequence[Plan], one: MemoryBudget) -> list[Limit]:
     """What must hold on a card, as `MemoryBudget.limits`: ranges of shape (rank classes, plans).
 
-    `one` is the budget of any plan of the workload: what may be used of a card is alike. A class
+    `one` is the budget of any plan of the workload: what lies outside the share is alike. A class
     that a plan lacks repeats another one.
     """
     model = workload.model
@@ -65,8 +66,8 @@ def _models(shape: ModelShape) -> Models:
 
 def _limits(held: BudgetColumns, one: MemoryBudget) -> list[Limit]:
     inside = [size for name, size in held.components.items() if name not in one.outside]
-    whole = [Limit(_full(held.bytes, held), 1.0)] if one.outside else []
-    return [Limit(_full(total(inside), held), one.utilization), *whole]
+    whole = [Limit(_full(held.bytes, held), WHOLE)] if one.outside else []
+    return [Limit(_full(total(inside), held), held.allowance), *whole]
 
 
 def _full(size: Range, held: BudgetColumns) -> Range:
@@ -85,9 +86,21 @@ def _stacked(budgets: Sequence[MemoryBudget]) -> list[Limit]:
         for held in budgets
     ]
     return [
-        Limit(_columns([[one[at].needed for one in row] for row in limits]), first.share)
-        for at, first in enumerate(limits[0][0])
+        Limit(
+            _columns([[one[at].needed for one in row] for row in limits]),
+            _allowances([row[0][at].allowance for row in limits]),
+        )
+        for at, _ in enumerate(limits[0][0])
     ]
+
+
+def _allowances(each: Sequence[Allowance]) -> Allowance:
+    """Of single plans, with one element for each."""
+    known = [one.left for one in each if one.left]
+    if not known:
+        return Allowance(np.array([one.fraction for one in each]))
+    sizes = zip(*(left.bytes for left in known), strict=True)
+    return Allowance(left=Left(known[0].below, tuple(map(np.array, sizes))))
 
 
 def _columns(rows: Sequence[Sequence[Range]]) -> Range:
@@ -102,14 +115,30 @@ def _held(limits: Sequence[Limit], sizes: Column) -> FitTable:
     typical = _by_class([limit.needed.typical for limit in limits])
     asks = _by_class([limit.asks.typical for limit in limits])
     high = _by_class([limit.needed.high for limit in limits])
-    allowed = np.array([(sizes * limit.share).astype(np.int64) for limit in limits])
+    plans = np.arange(typical.shape[-1])
+    allowed = np.array([_allowed(limit.allowance, plans, sizes) for limit in limits])
     decides = np.argmax(asks, axis=0)
     needed = np.rint(np.take_along_axis(typical, decides[np.newaxis], axis=0)[0])
-    missing = np.maximum(0, needed[:, np.newaxis] - allowed[decides % len(limits)])
-    each = np.tile(allowed, (len(high) // len(limits), 1))
-    sure = np.all(high[:, :, np.newaxis] <= each[:, np.newaxis, :], axis=0)
+    missing = np.maximum(0, needed[:, np.newaxis] - allowed[decides % len(limits), plans])
+    each = np.tile(allowed, (len(high) // len(limits), 1, 1))
+    sure = np.all(high[:, :, np.newaxis] <= each, axis=0)
     word = np.where(missing > 0, DOES_NOT_FIT, np.where(sure, FITS, TIGHT))
     return FitTable(word.astype(np.int8), missing)
+
+
+def _allowed(allowance: Allowance, plans: Column, sizes: Column) -> Column:
+    """Whole bytes that each plan may fill on each size, as `Limit.allowed`."""
+    upright = _upright(allowance)
+    found = np.broadcast_to(upright.of(sizes[np.newaxis]), (len(plans), len(sizes)))
+    return np.maximum(0, found.astype(np.int64))
+
+
+def _upright(allowance: Allowance) -> Allowance:
+    """With plans along the first axis."""
+    if allowance.left is None:
+        return Allowance(np.reshape(allowance.fraction, (-1, 1)))
+    sizes = tuple(np.reshape(each, (-1, 1)) for each in allowance.left.bytes)
+    return Allowance(left=Left(allowance.left.below, sizes))
 
 
 def _by_class(ends: Sequence[Column]) -> Column:

@@ -7,7 +7,7 @@ times.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,6 +94,12 @@ class Hardware:
 
     def __len__(self) -> int:
         return len(self.machines)
+
+    def by_kind(self, name: str, read: Callable[[Machine], int]) -> Column:
+        """A whole number of every kind, read once."""
+        if name not in self.kept:
+            self.kept[name] = np.array([read(kind) for kind in self.kinds], dtype=np.int64)
+        return self.kept[name]
 
     def grades(self, names: Sequence[str]) -> Column:
         """Grades of facts, by name and kind of machine."""

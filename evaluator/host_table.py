@@ -72,7 +72,7 @@ class HostTable:
             hardware.kept[asked] = np.array(software, dtype=np.int8)
         alone = hardware.kept[asked][hardware.kind]
         storage = _storage(workload, hardware, weights_bytes)
-        peculiar = (at for at, kind in enumerate(hardware.kinds) if _is_peculiar(kind))
+        peculiar = np.flatnonzero(hardware.by_kind("peculiar", _is_peculiar)).tolist()
         return cls(workload, hardware, np.where(storage > 0, storage, alone), tuple(peculiar))
 
     def first_failure(self, plan: Plan, load: Load, machines: Column) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from evaluator.engines import is_listed
+from evaluator.engines import doubt_of, engine, is_listed
 from evaluator.fields import LARGEST, Fields
 from evaluator.formats import KV_BYTES
 from evaluator.jobs import (
@@ -43,7 +43,6 @@ REASONS = {
     "input_tokens": "a prompt of a few pages",
     "output_tokens": "an answer of a few paragraphs",
     "concurrency": "one request at a time",
-    "memory_utilization": "the default of vLLM",
     "max_num_seqs": "the engine is told so; vLLM would reserve for 256 to 1,024 sequences",
     "max_model_len": "the engine is told so; vLLM would demand room for the model's full context",
     "optimizer": "the usual optimizer of language models",
@@ -125,17 +124,17 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     usual = ServingJob()
     fill = defaults.fill
     targets = keys.table("targets")
-    utilization = keys.number("memory_utilization", low=0.01, high=1.0)
+    runs, version = keys.text("engine"), keys.text("engine_version") or ""
     longest = keys.integer("max_model_len", 1, LONGEST)
     prompt, answer = _lengths(keys, defaults, longest)
     job = ServingJob(
-        engine=fill("engine", keys.text("engine"), usual.engine),
-        engine_version=keys.text("engine_version") or "",
+        engine=fill("engine", runs, usual.engine),
+        engine_version=version,
         kv_dtype=fill("kv_dtype", keys.choice("kv_dtype", list(KV_BYTES)), usual.kv_dtype),
         input_tokens=prompt,
         output_tokens=answer,
         concurrency=fill("concurrency", keys.integer("concurrency", 1, MOST_SEQUENCES), 1),
-        memory_utilization=fill("memory_utilization", utilization, usual.memory_utilization),
+        memory_utilization=_utilization(keys, defaults, runs or usual.engine, version),
         max_model_len=longest,
         max_num_seqs=keys.integer("max_num_seqs", 1, MOST_SEQUENCES),
         max_num_batched_tokens=keys.integer("max_num_batched_tokens", 1, LONGEST),
@@ -156,13 +155,34 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
         fill("max_num_seqs", None, f"the concurrency, {job.concurrency}")
     if job.max_model_len is None:
         fill("max_model_len", None, f"input_tokens + output_tokens, {job.sequence_tokens}")
-    if not is_listed(job.engine):
-        defaults.take(
-            "engine figures", "those of vllm", f"no figures of {job.engine} are published"
-        )
+    _doubt_engine(job, defaults)
     _check_length(keys, job)
     set_aside(keys, tuple(key for key in TRAINING_KEYS if key != "lora"), defaults)
     return job
+
+
+def _utilization(keys: Fields, defaults: Defaults, name: str, version: str) -> float | None:
+    """What an engine takes where nothing is stated: its default, or None where the card decides."""
+    stated = keys.number("memory_utilization", low=0.01, high=1.0)
+    if stated is not None:
+        return stated
+    runs = engine(name, version)
+    if runs.leaves or runs.fraction_of_ranks:
+        by = "the card and the plan" if runs.leaves else "the tensor ranks"
+        defaults.take("memory_utilization", f"by {by}", f"the rule of {runs.words}")
+        return None
+    reason = f"the default of {runs.words}" if runs.fraction else "no such setting is known"
+    return defaults.take("memory_utilization", runs.fraction or 0.9, reason)
+
+
+def _doubt_engine(job: ServingJob, defaults: Defaults) -> None:
+    """Says where the figures of an engine are those of another one, or of another version."""
+    if not is_listed(job.engine):
+        reason = f"no figures of {job.engine} are published"
+        defaults.take("engine figures", "those of vllm", reason)
+    if doubt := doubt_of(job.engine, job.engine_version):
+        used = engine(job.engine, job.engine_version)
+        defaults.take("engine figures", used.words, doubt)
 
 
 def _prefix_share(keys: Fields) -> tuple[float, float]:

@@ -81,6 +81,7 @@ class ServingJob:
     `lora` and `adapters` are the adapters that the engine keeps room for, `draft_params` the
     parameters of a draft model beside the served one. `prefix_share` is the least and the most
     share of every request that other requests have in common, so that its cache is kept once.
+    `memory_utilization` is None where the engine works its share out from the card and the plan.
     """
 
     engine: str = "vllm"
@@ -89,7 +90,7 @@ class ServingJob:
     input_tokens: int = 1024
     output_tokens: int = 256
     concurrency: int = 1
-    memory_utilization: float = 0.90
+    memory_utilization: float | None = 0.90
     max_model_len: int | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from evaluator.host_table import NAMES, HostTable, load_of
 from evaluator.jobs import Offload, Workload
 from evaluator.link_table import LinkTable
 from evaluator.link_verdicts import SEVERITY, LinkWord
+from evaluator.machine import Machine
 from evaluator.outlook import Outlook
 from evaluator.pace import Clock, Rentals
 from evaluator.plans import Plan
@@ -73,7 +75,7 @@ class Cases:
 
 def _host_signs(workload: Workload, hardware: Hardware, failing: Column) -> Column:
     """What tells hosts apart: infinite where nothing of it can fail for any plan."""
-    counts = np.array([countable_gpus(machine) for machine in hardware.machines])
+    counts = hardware.by_kind("countable", countable_gpus)[hardware.kind]
     offloads = workload.training and workload.training.offload is not Offload.NONE
     ram = hardware.ram_bytes if offloads else np.nan
     few = np.where(hardware.vcpus < counts, hardware.vcpus, np.inf)
@@ -130,7 +132,8 @@ class Judged:
     `narrowest` serves, `single` takes one GPU, `nearest` does not serve and misses least, as in a
     `MachineVerdict`. `tried` counts the plans of each case, `rentals` is how many of the machine
     those plans take that count. `written`, `machines` and `outlooks` keep in
-    full what was shown, by machine and the numbers of the plans shown on it.
+    full what was shown, by machine and the numbers of the plans shown on it; `choices` the plans
+    that were chosen, by what they were chosen for.
     """
 
     workload: Workload
@@ -148,6 +151,7 @@ class Judged:
     written: dict[tuple[int, int], PlanVerdict] = field(default_factory=dict)
     machines: dict[tuple[int, frozenset[int]], MachineVerdict] = field(default_factory=dict)
     outlooks: dict[Hashable, Outlook | None] = field(default_factory=dict)
+    choices: dict[Hashable, Any] = field(default_factory=dict)
 
     @cached_property
     def nothing(self) -> Column:
@@ -192,11 +196,18 @@ class Group:
 
 
 def _groups(workload: Workload, hardware: Hardware, cases: Cases) -> Iterator[Group]:
-    samples = [hardware.machines[sample] for sample in cases.sample]
-    keys = [(countable_gpus(one), machine_numbers(workload, one, MOST_MACHINES)) for one in samples]
-    number, firsts = numbered(keys)
-    for at, first in enumerate(firsts):
-        yield Group(np.flatnonzero(number == at), *keys[first])
+    """All kinds with as many GPUs on as many machines make one group."""
+
+    def tries(machine: Machine) -> tuple[int, tuple[int, ...]]:
+        return countable_gpus(machine), machine_numbers(workload, machine, MOST_MACHINES)
+
+    name = ("alike in tries", workload.training is not None)
+    if name not in hardware.kept:
+        numbers, firsts = numbered(map(tries, hardware.kinds))
+        hardware.kept[name] = np.array(firsts, dtype=np.int64)[numbers]
+    first = hardware.kept[name][hardware.kind[cases.sample]]
+    for kind in dict.fromkeys(first.tolist()):
+        yield Group(np.flatnonzero(first == kind), *tries(hardware.kinds[kind]))
 
 
 @dataclass
@@ -219,14 +230,24 @@ class Desk:
         self.sheet = Sheet(self.book, self.hardware, self.links)
 
     def judge(self, groups: Iterable[Group]) -> None:
+        turn = 0
         while groups := [one for one in groups if len(one.cases) and one.machines]:
-            spaces = [self.book.plans(one.gpus, one.machines[0]).plans for one in groups]
-            self.sheet.rows([plan for space in spaces for plan in space])
-            turn = [
-                self._answers(one.cases, space) for one, space in zip(groups, spaces, strict=True)
-            ]
-            self.found += turn
-            groups = [one.after(seen) for one, seen in zip(groups, turn, strict=True)]
+            turn += 1
+            if turn.bit_count() == 1:
+                self._look_ahead(groups, turn)
+            seen = [self._answers(one.cases, self._space(one)) for one in groups]
+            self.found += seen
+            groups = [one.after(answers) for one, answers in zip(groups, seen, strict=True)]
+
+    def _look_ahead(self, groups: Iterable[Group], turns: int) -> None:
+        """Works out the plans of so many turns at once: one call costs more than many plans. Who
+        went on for long is likely to go on.
+        """
+        tries = ((one.gpus, machines) for one in groups for machines in one.machines[:turns])
+        self.sheet.rows([plan for one in tries for plan in self.book.plans(*one).plans])
+
+    def _space(self, one: Group) -> Sequence[Plan]:
+        return self.book.plans(one.gpus, one.machines[0]).plans
 
     def _answers(self, cases: Column, plans: Sequence[Plan]) -> Answers:
         rows = self.sheet.rows(plans)
@@ -254,14 +275,14 @@ class Desk:
         return np.where(one, 0.0, np.inf) + np.zeros((len(answers.cases), 1))
 
     def judged(self) -> Judged:
-        count = len(self.cases.sample)
+        count, plans = len(self.cases.sample), tuple(self.sheet.number)
         narrowest = _first(self.found, count, Answers.by_status)
         nearest = _first(self.found, count, Answers.by_miss)
         return Judged(
             workload=self.book.workload,
             book=self.book,
-            clock=Clock(self.book.workload, self.rentals),
-            plans=tuple(self.sheet.number),
+            clock=Clock(self.book.workload, self.rentals, plans),
+            plans=plans,
             case=self.cases.of_machine,
             kind=self.hardware.kind[self.cases.sample],
             serving=_serving(self.found),
@@ -275,8 +296,8 @@ class Desk:
     def _rentals(self, plans: Column) -> Column:
         """Plans that serve a case all take as many machines: the fewest that do."""
         spanned = np.array([plan.nodes for plan in self.sheet.number], dtype=np.int64)
-        held = [self.hardware.machines[sample].nodes for sample in self.cases.sample]
-        found: Column = -(-spanned[plans] // np.array(held, dtype=np.int64))
+        held = self.hardware.by_kind("nodes", lambda machine: machine.nodes)
+        found: Column = -(-spanned[plans] // held[self.hardware.kind[self.cases.sample]])
         return found
 
 

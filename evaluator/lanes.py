@@ -15,16 +15,39 @@ from evaluator.hardware import Column
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
-    """Groups of like offers, those of a lane together, by their rate and then by their place.
+class Groups:
+    """Groups of like offers, each at a place of its own: lane by lane, by their rate, by the place
+    of their offers.
 
-    `offer` is the offer of each group that comes first by place, `size` how many there are. `start`
-    is where each lane begins; none is empty.
+    `offer` is the first offer of each, `size` how many there are, `before` how many offers stand
+    before each place and at last how many there are. `place` is that of the group of each offer
+    which is the first of one, -1 for all others.
     """
 
     offer: Column
     size: Column
+    before: Column
+    place: Column
+
+    @classmethod
+    def of(cls, offer: Column, size: Column, offers: int) -> Groups:
+        place = np.full(offers, -1)
+        place[offer] = np.arange(len(offer))
+        return cls(offer, size, np.append(0, np.cumsum(size)), place)
+
+    def at(self, places: Column) -> Groups:
+        return Groups.of(self.offer[places], self.size[places], len(self.place))
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Which groups stand in lanes: in each so many `groups` from the place `start` on, at least
+    one. Places that no lane holds are left out.
+    """
+
+    every: Groups
     start: Column
+    groups: Column
 
     def __len__(self) -> int:
         return len(self.start)
@@ -32,24 +55,18 @@ class Lanes:
     @property
     def leaders(self) -> Column:
         """The first offer of each lane."""
-        return self.offer[self.start]
-
-    @property
-    def groups(self) -> Column:
-        """How many groups each lane holds."""
-        return np.diff(self.start, append=len(self.offer))
+        return self.every.offer[self.start]
 
     @property
     def offers(self) -> Column:
         """How many offers each lane holds."""
-        if not len(self.start):
-            return np.zeros(0, dtype=np.int64)
-        held: Column = np.add.reduceat(self.size, self.start)
+        held: Column = self.every.before[self.start + self.groups] - self.every.before[self.start]
         return held
 
-    def spread(self, by_lane: Column) -> Column:
-        """A column by lane, by group."""
-        return np.repeat(by_lane, self.groups)
+    @property
+    def places(self) -> Column:
+        """Of all groups, lane by lane."""
+        return self.members(np.arange(len(self)))
 
     def lane_of(self, places: Column) -> Column:
         """The lanes in which groups at these places stand."""
@@ -64,20 +81,28 @@ class Lanes:
         return found
 
     def keep(self, wanted: Column) -> tuple[Lanes, Column]:
-        """The lanes of the wanted groups, and which of the lanes before they are."""
+        """The lanes of the wanted ones of all places, and which of the lanes before they are."""
         ends = np.append(0, np.cumsum(wanted))
-        count = np.diff(ends[np.append(self.start, len(self.offer))])
+        count = np.diff(ends[np.append(0, np.cumsum(self.groups))])
         left = np.flatnonzero(count)
         start = np.cumsum(count[left]) - count[left]
-        return Lanes(self.offer[wanted], self.size[wanted], start), left
+        return Lanes(self.every.at(self.places[wanted]), start, count[left]), left
+
+    def keep_lanes(self, marked: Column) -> tuple[Lanes, Column]:
+        """Likewise whole lanes: quicker than to look at every group."""
+        left = np.flatnonzero(marked)
+        return Lanes(self.every, self.start[left], self.groups[left]), left
 
     def without(self, place: int) -> tuple[Lanes, Column]:
-        """All but the group at one place, likewise: quicker than to look at every group."""
+        """Likewise all but the group at one place: most often the first of its lane."""
         lane = int(self.lane_of(np.array([place]))[0])
-        alone = self.groups[lane] == 1
-        left = np.delete(np.arange(len(self)), [lane] if alone else [])
-        start = self.start[left] - (self.start[left] > place)
-        return Lanes(np.delete(self.offer, place), np.delete(self.size, place), start), left
+        if place != self.start[lane]:
+            return self.keep(self.places != place)
+        start, groups = self.start.copy(), self.groups.copy()
+        start[lane] += 1
+        groups[lane] -= 1
+        left = np.flatnonzero(groups)
+        return Lanes(self.every, start[left], groups[left]), left
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,4 +128,5 @@ class Order:
         offer = self.offer[size[self.offer] > 0]
         number = self.number[offer]
         start = np.flatnonzero(np.diff(number, prepend=-1))
-        return Lanes(offer, size[offer], start)
+        groups = np.diff(start, append=len(offer))
+        return Lanes(Groups.of(offer, size[offer], len(self.offer)), start, groups)

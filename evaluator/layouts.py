@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from evaluator.link_costs import Fabric, Fabrics, Group, Wire, Wires
 from evaluator.plans import Plan
+from evaluator.ranges import larger, smaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,11 @@ class Layout:
         return max(1, self.nodes // self.replicas)
 
     @property
+    def turns(self) -> int:
+        """Stages that each pipeline rank is known to hold in turn; 0 where that is left open."""
+        return 0 if self.virtual is None else self.virtual
+
+    @property
     def expert_inner(self) -> int:
         """How far the ranks that share a set of experts lie apart."""
         return self.tensor if self.within is None else self.within
@@ -67,6 +77,28 @@ def layout_of(plan: Plan) -> Layout:
     )
 
 
+DEGREES = ("tensor", "stages", "data", "shard", "context", "experts", "replicas", "nodes")
+
+
+def layouts_of(plans: Sequence[Plan], which: Any) -> Layout:
+    """One layout for all elements: every degree is a column, by the number of an element's plan.
+
+    What a plan leaves open is written out: the ranks of an expert, and 0 turns of its stages.
+    """
+    names = (*DEGREES, "expert_inner", "turns")
+    table = np.ones((len(names), len(plans)), dtype=np.int64)
+    for number in np.flatnonzero(np.bincount(which)).tolist():
+        layout = layout_of(plans[number])
+        table[:, number] = [getattr(layout, name) for name in names]
+    *degrees, within, virtual = table[:, which]
+    return Layout(**dict(zip(DEGREES, degrees, strict=True)), within=within, virtual=virtual)
+
+
+def layout_at(layout: Layout, rows: Any) -> Layout:
+    """Of some of the elements."""
+    return Layout(*(getattr(layout, name)[rows] for name in Layout.__slots__))
+
+
 @dataclass(frozen=True, slots=True)
 class Links:
     """The links of a rental: `wire` in a machine, `fabric` between machines. None is unknown."""
@@ -77,6 +109,6 @@ class Links:
 
 def group_of(layout: Layout, links: Links, ranks: int, inner: int) -> Group:
     """`ranks` GPUs that lie `inner` apart: how many machines they span."""
-    per_machine = max(1, layout.gpus // layout.nodes)
-    together = max(1, min(ranks, per_machine // inner))
-    return Group(ranks, max(1, ranks // together), links.wire, links.fabric)
+    per_machine = larger(1, layout.gpus // layout.nodes)
+    together = larger(1, smaller(ranks, per_machine // inner))
+    return Group(ranks, larger(1, ranks // together), links.wire, links.fabric)

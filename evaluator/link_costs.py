@@ -8,16 +8,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from math import log2
 from typing import Any
 
+import numpy as np
+
 from evaluator.calibration import figure
 from evaluator.collectives import Operation, bus_factor
+from evaluator.estimates import Setting
 from evaluator.gpus import GpuSpec
 from evaluator.machine import LinkClass
-from evaluator.ranges import Few, Number, Range, exact, largest, total
+from evaluator.ranges import (
+    Few,
+    Number,
+    Range,
+    by_count,
+    choose,
+    choose_range,
+    exact,
+    larger,
+    largest,
+    occurs,
+    smaller,
+    total,
+)
 from evaluator.units import GB, KIB, MIB
 
 
@@ -227,7 +243,7 @@ class Group:
     @property
     def inside(self) -> int:
         """Ranks of the group within one machine."""
-        return max(1, self.gpus // self.nodes)
+        return larger(1, self.gpus // self.nodes)  # type: ignore[no-any-return]
 
 
 def seconds(
@@ -244,6 +260,20 @@ def seconds(
     return _kept_seconds(operation, group, size_bytes, switch)
 
 
+def taken(setting: Setting, operation: Operation, group: Group, size_bytes: Number) -> float:
+    """The same in a setting; links inside a machine and between machines are two assumptions."""
+    spent, crossing = seconds(operation, group, size_bytes), group.nodes > 1
+    if np.all(crossing) or not np.any(crossing):
+        return setting.take(NETWORK if np.any(crossing) else LINK, spent)
+    still = exact(spent.typical)
+    inside = setting.take(LINK, choose_range(crossing, still, spent))
+    between = setting.take(NETWORK, choose_range(crossing, spent, still))
+    return choose(crossing, between, inside)  # type: ignore[no-any-return]
+
+
+LINK, NETWORK = "link", "network between machines"
+
+
 @lru_cache(maxsize=32768)
 def _kept_seconds(
     operation: Operation, group: Group, size_bytes: float, switch: bool | None
@@ -252,13 +282,15 @@ def _kept_seconds(
 
 
 def _seconds(operation: Operation, group: Group, size_bytes: Number, switch: bool | None) -> Range:
-    if group.gpus < 2:
+    if not occurs(group.gpus - 1):
         return exact(0)
     parts = []
-    if group.inside > 1 and group.wire:
-        parts.append(_inside(operation, group, group.wire, size_bytes, switch))
-    if group.nodes > 1 and group.fabric:
-        parts.append(_between(operation, group, group.fabric, size_bytes))
+    if occurs(group.inside - 1) and group.wire:
+        inside = _inside(operation, group, group.wire, size_bytes, switch)
+        parts.append(choose_range(group.inside > 1, inside, exact(0)))
+    if occurs(group.nodes - 1) and group.fabric:
+        between = _between(operation, group, group.fabric, size_bytes)
+        parts.append(choose_range(group.nodes > 1, between, exact(0)))
     latency = _latency(operation, group, size_bytes)
     slowest, both = reduce(largest, parts), total(parts)
     typical = slowest.typical + OVERLAPPED * (both.typical - slowest.typical)
@@ -273,16 +305,30 @@ def _inside(
     operation: Operation, group: Group, wire: Wire | Wires, size: Number, switch: bool | None
 ) -> Range:
     """A ring over several machines keeps the links inside busy with the ring's own share."""
-    moved = float(bus_factor(operation, group.inside)) * size
-    ranks = group.inside
+    moved = _bus(operation, group.inside) * size
+    return _over(moved, _rate(operation, larger(2, group.inside), wire, switch))
+
+
+def _bus(operation: Operation, ranks: Number) -> Number:
+    return by_count(ranks, lambda count: float(bus_factor(operation, count)))
+
+
+def _rate(operation: Operation, ranks: Number, wire: Wire | Wires, switch: bool | None) -> Range:
+    """Elements may differ in their wire and in how many ranks share it."""
+    if isinstance(ranks, np.ndarray) and isinstance(wire, Wires):
+        counts = np.flatnonzero(np.bincount(ranks)).tolist()
+        every = replace(wire, which=slice(None))
+        tables = [_rate(operation, count, every, switch) for count in counts]
+        at = (np.searchsorted(counts, ranks), wire.which)
+        ends = ([getattr(one, end) for one in tables] for end in ("low", "typical", "high"))
+        return Range(*(np.array(end)[at] for end in ends))
     key = ("bandwidth", operation, ranks, switch)
-    rate = on_wire(wire, key, lambda one: bandwidth(one, operation, ranks, switch=switch))
-    return _over(moved, rate)
+    return on_wire(wire, key, lambda one: bandwidth(one, operation, ranks, switch=switch))
 
 
 def _between(operation: Operation, group: Group, fabric: Fabric | Fabrics, size: Number) -> Range:
     """Each GPU of a machine carries its share of the buffer over its own card."""
-    moved = float(bus_factor(operation, group.nodes)) * size / group.inside
+    moved = _bus(operation, group.nodes) * size / group.inside
     if isinstance(fabric, Fabrics):
         return _over(moved, fabric.fabrics.each("card", _card_rate, fabric.which))
     return _over(moved, _card_rate(fabric))
@@ -300,17 +346,20 @@ def _over(moved: Number, rate: Range) -> Range:
 def _latency(operation: Operation, group: Group, size: Number) -> Range:
     rounds = 2 if operation is Operation.ALL_REDUCE else 1
     spent = exact(0)
-    if group.inside > 1 and group.wire:
+    if occurs(group.inside - 1) and group.wire:
         wire, settled = group.wire, size / (size + MIDDLE_BYTES)
         hops = [
             on_wire(wire, part, lambda one, part=part: figure(f"{family_of(one)}.{part}"))  # type: ignore[misc]
             for part in STEP_PARTS
         ]
-        spent += _steps(hops, rounds * (group.inside - 1), settled)
-    if group.nodes > 1:
+        inside = _steps(hops, rounds * (group.inside - 1), settled)
+        spent += choose_range(group.inside > 1, inside, exact(0))
+    if occurs(group.nodes - 1):
         settled = size / (size + MIDDLE_BYTES_OF_NETWORK)
-        steps = min(group.gpus - 1, WAVES * log2(2 * group.nodes) / 2)
-        spent += _steps([figure(f"network.{part}") for part in STEP_PARTS], rounds * steps, settled)
+        waves = by_count(group.nodes, lambda nodes: WAVES * log2(2 * nodes) / 2)
+        steps = rounds * smaller(group.gpus - 1, waves)
+        between = _steps([figure(f"network.{part}") for part in STEP_PARTS], steps, settled)
+        spent += choose_range(group.nodes > 1, between, exact(0))
     return spent
 
 

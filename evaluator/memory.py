@@ -29,10 +29,10 @@ from evaluator.plans import Plan
 from evaluator.ranges import exact
 from evaluator.serving import (
     activation_peak,
+    allowance_of,
     engine_of,
     outside_of,
     serving_components,
-    utilization_of,
 )
 from evaluator.training import training_components
 from evaluator.units import GIB, gib
@@ -64,12 +64,13 @@ def budget(workload: Workload, plan: Plan) -> MemoryBudget:
     form = weight_format(workload.weights_format)
     unknown = _unknown(workload, form)
     if unknown or form is None:
-        return MemoryBudget((), utilization_of(workload), unknown)
+        return MemoryBudget((), allowance_of(workload, plan), unknown)
     classes = rank_classes(workload.model, plan)
     ranks = tuple(_rank_budget(workload, form, plan, rank) for rank in classes)
     if workload.serving and plan.tp > 1 and engine_of(workload.serving).samples_on_first:
         ranks = (*ranks[:-1], *_tensor_ranks(workload, workload.serving, plan, ranks[-1]))
-    return MemoryBudget(ranks, utilization_of(workload), _width(ranks), outside_of(workload))
+    allowance = allowance_of(workload, plan)
+    return MemoryBudget(ranks, allowance, _width(ranks), outside_of(workload))
 
 
 def _unknown(workload: Workload, form: WeightFormat | None) -> tuple[Finding, ...]:
@@ -137,7 +138,7 @@ def fit(memory: MemoryBudget, usable_bytes: int | None) -> Fit:
         sure = all(one.holds(usable_bytes) for _, one in held)
         word = FitWord.FITS if sure else FitWord.TIGHT
     allowed, missing = limit.allowed(usable_bytes), limit.missing(usable_bytes)
-    return Fit(word, rank.rank, limit.needed, allowed, missing, limit.share)
+    return Fit(word, rank.rank, limit.needed, allowed, missing, limit.share_of(usable_bytes))
 
 
 def smallest_change(workload: Workload, plan: Plan, usable_bytes: int | None) -> tuple[Change, ...]:

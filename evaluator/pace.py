@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
 
 from evaluator.bills import Job, Spent, spent_on
-from evaluator.hardware import Column
+from evaluator.hardware import Column, Hardware
 from evaluator.jobs import ServingJob, Workload
 from evaluator.machine import Machine
 from evaluator.outlook import Times
 from evaluator.plans import Plan
-from evaluator.ranges import Range, exact
+from evaluator.ranges import Number, Range, choose_range, exact
 from evaluator.rentals import rental_of
 from evaluator.spending import goodput, hours_for, wall_hours
 from evaluator.spot import reclaims_of
 from evaluator.states import trainable_params
-from evaluator.timing_columns import PlanTimes, RentalTable, plan_times
+from evaluator.timing_columns import Pairs, PairTimes, RentalTable, pair_times, rate_bounds
 from evaluator.units import SECONDS_PER_HOUR
 from evaluator.weights import stored_bytes
 
@@ -28,38 +30,21 @@ from evaluator.weights import stored_bytes
 class Rentals:
     """What time depends on of every kind of machine, alone and as one of several.
 
-    `number` is the place of each kind in its table, NONE where its card has no published peak.
+    `number` is the place of each kind in the table, in a row for each of the two; the place behind
+    the last is for a card without a published peak.
     """
 
-    tables: tuple[RentalTable, RentalTable]
-    number: tuple[Column, Column]
+    table: RentalTable
+    number: Column
 
     @classmethod
     def of(cls, kinds: Sequence[Machine]) -> Rentals:
-        alone, several = (_table(kinds, nodes) for nodes in (1, 2))
-        return cls((alone[0], several[0]), (alone[1], several[1]))
-
-    def times(self, workload: Workload, plan: Plan, kinds: Column) -> tuple[PlanTimes, Column]:
-        """Of one plan on some kinds, and the place of each kind in it."""
-        joined = plan.nodes > 1
-        number = self.number[joined][kinds]
-        wanted = np.zeros(len(self.tables[joined].device) + 1, dtype=bool)
-        wanted[number] = True
-        rentals = np.flatnonzero(wanted[:-1])
-        place = np.full(len(wanted), len(rentals))
-        place[rentals] = np.arange(len(rentals))
-        return plan_times(workload, plan, self.tables[joined], rentals), place[number]
-
-
-NONE = -1
-
-
-def _table(kinds: Sequence[Machine], nodes: int) -> tuple[RentalTable, Column]:
-    every = [rental_of(kind, nodes) for kind in kinds]
-    numbers = {one: at for at, one in enumerate(dict.fromkeys(one for one in every if one))}
-    return RentalTable.of(list(numbers)), np.array(
-        [NONE if one is None else numbers[one] for one in every]
-    )
+        every = [rental_of(kind, nodes) for nodes in (1, 2) for kind in kinds]
+        distinct = dict.fromkeys(one for one in every if one)
+        numbers = {one: at for at, one in enumerate(distinct)}
+        found = [len(distinct) if one is None else numbers[one] for one in every]
+        number = np.array(found, dtype=np.int64).reshape(2, len(kinds))
+        return cls(RentalTable.of(list(distinct)), number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,94 +65,115 @@ class Pace:
     def at(self, rows: Column) -> Pace:
         return Pace(self.rate[rows], self.work[rows], self.kept[rows])
 
-    def put(self, rows: Column, other: Pace) -> None:
-        self.rate[rows] = other.rate
-        self.work[rows] = other.work
-        self.kept[rows] = other.kept
+    def __add__(self, other: Pace) -> Pace:
+        """The one below the other."""
+        return Pace(
+            np.concatenate([self.rate, other.rate]),
+            np.concatenate([self.work, other.work]),
+            np.concatenate([self.kept, other.kept]),
+        )
 
 
-@dataclass
+class Ledger:
+    """Paces of pairs of a plan and a rental, each entered once on a line of its own.
+
+    Line 0 is for what cannot be timed: every pair with the number behind the last rental.
+    """
+
+    def __init__(self, plans: int, rentals: int) -> None:
+        self.line = np.full((plans, rentals + 1), -1, dtype=np.int32)
+        self.line[:, rentals] = 0
+        self.pace = Pace.blank(1)
+
+    def __len__(self) -> int:
+        return len(self.pace.rate)
+
+    def missing(self, plan: Column, rental: Column) -> tuple[Column, Column]:
+        """The pairs that were not entered, each once."""
+        new = self.line[plan, rental] < 0
+        if not new.any():
+            return plan[:0], rental[:0]
+        wanted = np.zeros(self.line.shape, dtype=bool)
+        wanted[plan[new], rental[new]] = True
+        plans, rentals = np.nonzero(wanted)
+        return plans, rentals
+
+    def enter(self, plan: Column, rental: Column, pace: Pace) -> None:
+        self.line[plan, rental] = len(self) + np.arange(len(plan))
+        self.pace += pace
+
+    def read(self, plan: Column, rental: Column) -> Pace:
+        return self.pace.at(self.line[plan, rental])
+
+
 class Clock:
-    """Times plans of one workload on kinds of machines: each pair once, each plan on many kinds."""
+    """Times plans of one workload, by their numbers, on kinds of machines: each pair once.
 
-    workload: Workload
-    rentals: Rentals
-    known: dict[Plan, Timed] = field(default_factory=dict)
+    One thread at a time: what is known of a pair is entered line by line.
+    """
 
-    def paces(self, plans: Sequence[Plan], plan: Column, kind: Column) -> Pace:
-        """Of pairs: the number of a plan among `plans`, and of a kind."""
-        pace = Pace.blank(len(plan))
-        for number in np.flatnonzero(np.bincount(plan)).tolist():
-            rows = np.flatnonzero(plan == number)
-            pace.put(rows, self._timed(plans[number], kind[rows]).pace.at(kind[rows]))
-        return pace
+    def __init__(self, workload: Workload, rentals: Rentals, plans: Sequence[Plan]) -> None:
+        self.workload, self.rentals, self.plans = workload, rentals, plans
+        self._joined = np.array([plan.nodes > 1 for plan in plans], dtype=np.int64)
+        known = len(rentals.table)
+        self._exact, self._bounds = (Ledger(len(plans), known) for _ in range(2))
+        self._lock = RLock()
+        self._firsts: list[int] = []
+        self._batches: list[PairTimes] = []
 
-    def slowest(self, name: str, plans: Sequence[Plan], plan: Column, kind: Column) -> Column:
+    def paces(self, plan: Column, kind: Column) -> Pace:
+        """Of pairs: the number of a plan, and of a kind."""
+        rental = self.rentals.number[self._joined[plan], kind]
+        with self._lock:
+            pairs = self._pairs(*self._exact.missing(plan, rental))
+            for rows, times in pair_times(self.workload, pairs) if len(pairs) else ():
+                self._firsts.append(len(self._exact))
+                self._batches.append(times)
+                pace = self._pace(pairs.plan[rows], times.slow_rate, times)
+                self._exact.enter(pairs.plan[rows], pairs.rental[rows], pace)
+            return self._exact.read(plan, rental)
+
+    def slowest(self, name: str, plan: Column, kind: Column) -> Column:
         """The slow end of one figure of such pairs, NaN where it is not known."""
-        found = np.full(len(plan), np.nan)
-        for number in np.flatnonzero(np.bincount(plan)).tolist():
-            rows = np.flatnonzero(plan == number)
-            found[rows] = self._timed(plans[number], kind[rows]).high(name)[kind[rows]]
+        self.paces(plan, kind)
+        with self._lock:
+            ends = [times.columns.figure(name).high for times in self._batches]
+            lines = self._exact.line[plan, self.rentals.number[self._joined[plan], kind]]
+        found: Column = np.concatenate([[np.nan], *ends])[lines]
         return found
 
-    def _timed(self, plan: Plan, kinds: Column) -> Timed:
-        if plan not in self.known:
-            self.known[plan] = Timed.none(len(self.rentals.number[0]))
-        held = self.known[plan]
-        left = kinds[~held.done[kinds]]
-        if len(left):
-            self._time(plan, left, held)
-        return held
+    def bounds(self, plan: Column, kind: Column) -> Pace:
+        """What no pair does better than, much sooner had; of a server its pace itself."""
+        if self.workload.serving:
+            return self.paces(plan, kind)
+        rental = self.rentals.number[self._joined[plan], kind]
+        with self._lock:
+            pairs = self._pairs(*self._bounds.missing(plan, rental))
+            if len(pairs):
+                pace = self._pace(pairs.plan, rate_bounds(self.workload, pairs))
+                self._bounds.enter(pairs.plan, pairs.rental, pace)
+            return self._bounds.read(plan, rental)
 
-    def _time(self, plan: Plan, kinds: Column, held: Timed) -> None:
-        """A kind that cannot be timed takes the place after the last."""
-        times, place = self.rentals.times(self.workload, plan, kinds)
-        rate = times.slow_rate
-        held.pace.rate[kinds] = np.append(rate, np.nan)[place]
-        held.pace.work[kinds] = np.append(work_hours(self.workload, plan, rate), np.nan)[place]
-        kept = _meets_targets(self.workload.serving, times, rate)
-        held.pace.kept[kinds] = np.append(kept, False)[place]
-        held.done[kinds] = True
-        held.place[kinds], held.batch[kinds] = place, len(held.batches)
-        held.batches.append(times)
-
-    def times(self, plan: Plan, kind: int) -> Times | None:
+    def times(self, plan: int, kind: int) -> Times | None:
         """In full, of one pair."""
-        held = self._timed(plan, np.array([kind]))
-        found: PlanTimes = held.batches[held.batch[kind]]
-        return found.one(int(held.place[kind]))
+        self.paces(np.array([plan]), np.array([kind]))
+        line = int(self._exact.line[plan, self.rentals.number[self._joined[plan], kind]])
+        batch = bisect_right(self._firsts, line) - 1
+        return self._batches[batch].one(line - self._firsts[batch]) if line else None
+
+    def _pairs(self, plan: Column, rental: Column) -> Pairs:
+        return Pairs(self.plans, self.rentals.table, plan, rental)
+
+    def _pace(self, plan: Column, rate: Column, times: PairTimes | None = None) -> Pace:
+        work = work_hours(self.workload, self._joined[plan] > 0, rate)
+        kept = np.ones(len(rate), dtype=bool)
+        job = self.workload.serving
+        return Pace(rate, work, _meets_targets(job, times, rate) if job and times else kept)
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """One plan by kind: its pace, whether it was timed, and its place in one of the batches."""
-
-    pace: Pace
-    done: Column
-    batch: Column
-    place: Column
-    batches: list[PlanTimes] = field(default_factory=list)
-
-    def high(self, name: str) -> Column:
-        """The upper end of a figure, by kind."""
-        found = np.full(len(self.done), np.nan)
-        for number, times in enumerate(self.batches):
-            rows = np.flatnonzero(self.done & (self.batch == number))
-            values = np.append(times.columns.figure(name).high, np.nan)
-            found[rows] = values[self.place[rows]]
-        return found
-
-    @classmethod
-    def none(cls, kinds: int) -> Timed:
-        batch, place = (np.zeros(kinds, dtype=np.int64) for _ in range(2))
-        return cls(Pace.blank(kinds), np.zeros(kinds, dtype=bool), batch, place)
-
-
-def _meets_targets(job: ServingJob | None, times: PlanTimes, rate: Column) -> Column:
+def _meets_targets(job: ServingJob, times: PairTimes, rate: Column) -> Column:
     """At the slow end, as `outlook.missed_targets`."""
     kept = np.ones(len(rate), dtype=bool)
-    if job is None:
-        return kept
     for name, limit in (("ttft", job.ttft_ms), ("tpot", job.tpot_ms)):
         if limit is not None:
             kept &= times.columns.figure(name).high * 1000 <= limit
@@ -176,38 +182,57 @@ def _meets_targets(job: ServingJob | None, times: PlanTimes, rate: Column) -> Co
     return kept
 
 
-def work_hours(workload: Workload, plan: Plan, slow_rate: Column) -> Column:
-    """Hours of work at the slow end of the speed; NaN for a job without an end."""
+def work_hours(workload: Workload, joined: Column, slow_rate: Column) -> Column:
+    """Hours of work at the slow end of the speed; NaN for a job without an end. `joined` marks
+    plans on several machines.
+    """
     tokens = workload.training.tokens_to_train if workload.training else None
     if tokens is None:
         return np.full(len(slow_rate), np.nan)
-    work: Column = wall_hours(hours_for(tokens, exact(slow_rate)), goodput(plan.nodes)).high
+    left = choose_range(joined, goodput(MANY), goodput(1))
+    work: Column = wall_hours(hours_for(tokens, exact(slow_rate)), left).high
     return work
+
+
+MANY = 2
+"""Stands for any number of machines above one: goodput tells no more of them apart."""
 
 
 class Start(NamedTuple):
     """Hours at the slow end: `before` the work begins, and `factor` times the work on spot capacity
-    of so many machines.
+    of so many machines. Numbers, or columns of them.
     """
 
-    before: float
-    factor: float
+    before: Number
+    factor: Number
 
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """What comes before the work of a workload with its own costs, alike for machines that load
-    alike.
+    """What comes before the work of a workload with its own costs, by kind and machines: alike for
+    kinds that load alike, so worked out for the first of them.
     """
 
     workload: Workload
-    known: dict[tuple[int | None, int], Start] = field(default_factory=dict)
+    kinds: Sequence[Machine]
+    loads_like: Column
+    before: Column
+    factor: Column
 
-    def on(self, kind: Machine, machines: int) -> Start:
-        key = (kind.download_bytes_per_s.value, machines)
-        if key not in self.known:
-            self.known[key] = start_of(self.workload, kind, machines)
-        return self.known[key]
+    @classmethod
+    def of(cls, workload: Workload, hardware: Hardware, most: int) -> Starts:
+        """On up to so many machines."""
+        before, factor = (np.full((len(hardware.kinds), most + 1), np.nan) for _ in range(2))
+        return cls(workload, hardware.kinds, hardware.loads_like, before, factor)
+
+    def at(self, kinds: Column, machines: Column) -> Start:
+        first = self.loads_like[kinds]
+        missing = np.isnan(self.factor[first, machines])
+        if missing.any():
+            for pair in set(zip(first[missing].tolist(), machines[missing].tolist(), strict=True)):
+                start = start_of(self.workload, self.kinds[pair[0]], pair[1])
+                self.before[pair], self.factor[pair] = start
+        return Start(self.before[first, machines], self.factor[first, machines])
 
 
 def start_of(workload: Workload, kind: Machine, machines: int) -> Start:

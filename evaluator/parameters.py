@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 from evaluator.shapes import (
     Attention,
@@ -23,10 +22,11 @@ from evaluator.shapes import (
     ModelShape,
     QkNorm,
     StateSpace,
+    Word,
 )
 
 
-class Split(StrEnum):
+class Split(Word):
     """What one tensor-parallel rank holds of a part."""
 
     TENSOR = "tensor"
@@ -39,7 +39,7 @@ class Split(StrEnum):
     """All of it."""
 
 
-class Module(StrEnum):
+class Module(Word):
     """Where a part sits; formats keep some of these in 16 bits."""
 
     EMBEDDING = "embed_tokens"
@@ -57,8 +57,7 @@ QUANTISED = (Module.ATTENTION, Module.MIXER, Module.MLP, Module.EXPERT)
 """Where formats of few bits apply; embedding, head, norms and routers keep theirs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """`params` parameters of one kind. `active` is how many of them one token uses.
 
     `padded_axis` is the inner size of an expert, which some kernels round up.
@@ -75,6 +74,7 @@ class Part:
         return self.params * self.active_share
 
 
+@lru_cache(maxsize=64)
 def halves_of(layer: Layer) -> tuple[str, ...]:
     """Names of what a layer is made of: how it mixes, how it feeds, and its norms, of which a layer
     that does only one of them has one."""
@@ -100,11 +100,10 @@ def layer_parts(shape: ModelShape, layer: Layer) -> tuple[Part, ...]:
 
 
 def _mixing(shape: ModelShape, mixer: Mixer) -> tuple[Part, ...]:
-    if mixer is Mixer.ATTENTION:
-        return _attention(shape)
-    if mixer is Mixer.RECURRENT and shape.recurrent:
-        return _recurrent(shape.hidden, shape.recurrent)
-    return ()
+    attention = _attention(shape) if mixer in (Mixer.ATTENTION, Mixer.BOTH) else ()
+    if mixer in (Mixer.RECURRENT, Mixer.BOTH) and shape.recurrent:
+        return (*attention, *recurrent_parts(shape.hidden, shape.recurrent))
+    return attention
 
 
 def _feeding(shape: ModelShape, feed: Feed) -> tuple[Part, ...]:
@@ -142,10 +141,10 @@ def further_prediction(shape: ModelShape) -> tuple[Part, ...]:
 
 def others(shape: ModelShape) -> int:
     """Parameters that the user counts beyond the text model, such as a vision tower."""
-    computed = computed_params(shape)
-    if shape.given_params is None or computed is None:
+    if shape.given_params is None:
         return 0
-    return max(0, shape.given_params - computed)
+    computed = computed_params(shape)
+    return 0 if computed is None else max(0, shape.given_params - computed)
 
 
 @lru_cache(maxsize=4096)
@@ -259,7 +258,7 @@ def _experts(shape: ModelShape, experts: Experts) -> tuple[Part, ...]:
     )
 
 
-def _recurrent(hidden: int, mixer: DeltaNet | StateSpace) -> tuple[Part, ...]:
+def recurrent_parts(hidden: int, mixer: DeltaNet | StateSpace) -> tuple[Part, ...]:
     """Projections may be quantised; convolutions, decays and norms stay as they are."""
     if isinstance(mixer, DeltaNet):
         return _delta_net(hidden, mixer)
@@ -296,7 +295,8 @@ def _mamba_2(hidden: int, mixer: StateSpace) -> tuple[Part, ...]:
     2405.21060, section 7). Ranks divide heads; a single group is on every one."""
     inner, heads, shared = mixer.inner, mixer.heads, mixer.shared
     bias = mixer.bias * (2 * inner + shared + heads + hidden)
-    single = (inner + shared) * (mixer.kernel + mixer.kernel_bias) + 3 * heads + inner
+    single = (inner + shared) * (mixer.kernel + mixer.kernel_bias) + 3 * heads
+    single += inner * mixer.gate_norm
     whole = Split.NONE if mixer.groups == 1 else Split.TENSOR
     return (
         Part(Module.MIXER, hidden * (3 * inner + heads)),

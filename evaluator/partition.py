@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import lru_cache, reduce
+from itertools import product, starmap
 
 from evaluator.module_names import named_share, names_of_layers
 from evaluator.parameters import (
@@ -23,7 +23,7 @@ from evaluator.parameters import (
 )
 from evaluator.plans import Plan
 from evaluator.ranges import Number, choose, larger, smaller
-from evaluator.shapes import Layer, Mixer, ModelShape
+from evaluator.shapes import DENSE, Feed, Layer, Mixer, ModelShape, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ def _memory_of(shape: ModelShape, start: int, count: int) -> tuple[int, int]:
     """Layers of a stage that keep tokens, and that keep a state. Where only totals are known the
     shares round up."""
     if shape.kinds:
-        held = Counter(kind.mixer for kind in shape.layer_kinds[start : start + count])
-        return held[Mixer.ATTENTION], held[Mixer.RECURRENT]
+        held = shape.layer_kinds[start : start + count]
+        return sum(kind.attends for kind in held), sum(kind.recurs for kind in held)
     cached = shape.layers if shape.cached_layers is None else shape.cached_layers
     states = shape.recurrence.layers if shape.recurrence else 0
     return share_of_layers(cached, count, shape.layers), share_of_layers(
@@ -113,14 +113,25 @@ class LayerGroup:
 
     @property
     def name(self) -> str:
-        return f"{' '.join(self.kind)} {','.join(sorted(self.kept))}"
+        return _name(self.kind, self.kept)
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where its parts are. Norms keep 16 bits in any case."""
-        kept = ",".join(sorted(self.kept))
-        *halves, norms = halves_of(self.kind)
-        return (*(f"{half} {kept}" for half in halves), norms)
+        """Where its parts are."""
+        return _places(self.kind, self.kept)
+
+
+@lru_cache(maxsize=1024)
+def _name(kind: Layer, kept: frozenset[str]) -> str:
+    return f"{' '.join(kind)} {','.join(sorted(kept))}"
+
+
+@lru_cache(maxsize=1024)
+def _places(kind: Layer, kept: frozenset[str]) -> tuple[str, ...]:
+    """Norms keep 16 bits in any case."""
+    words = ",".join(sorted(kept))
+    *halves, norms = halves_of(kind)
+    return (*(f"{half} {words}" for half in halves), norms)
 
 
 @lru_cache(maxsize=4096)
@@ -138,17 +149,31 @@ def layer_groups(shape: ModelShape, rank: RankClass) -> tuple[LayerGroup, ...]:
 @lru_cache(maxsize=1024)
 def groups_of(shape: ModelShape) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
     """Groups of a whole model, and the index of the group of each layer."""
-    alike = list(
-        zip(shape.layer_kinds, names_of_layers(shape.kept_16bit, shape.layers), strict=True)
-    )
+    if shape.kept_16bit:
+        names = names_of_layers(shape.kept_16bit, shape.layers)
+        return _grouped(list(zip(shape.layer_kinds, names, strict=True)))
+    if shape.kinds or shape.experts:
+        return _grouped([_PLAIN[kind] for kind in shape.layer_kinds])
+    return (LayerGroup(DENSE, shape.layers),), (0,) * shape.layers
+
+
+Kind = tuple[Layer, frozenset[str]]
+_PLAIN: dict[Layer, Kind] = {
+    kind: (kind, frozenset()) for kind in starmap(Layer, product(Mixer, Feed))
+}
+"""One object for each kind, which is found by its identity before it is compared."""
+
+
+def _grouped(alike: list[Kind]) -> tuple[tuple[LayerGroup, ...], tuple[int, ...]]:
     found = {key: index for index, key in enumerate(dict.fromkeys(alike))}
-    of_layer = tuple(found[key] for key in alike)
-    counts = Counter(of_layer)
-    groups = (LayerGroup(kind, counts[index], names) for (kind, names), index in found.items())
+    of_layer = tuple(map(found.__getitem__, alike))
+    groups = (
+        LayerGroup(kind, of_layer.count(index), names) for (kind, names), index in found.items()
+    )
     return tuple(groups), of_layer
 
 
-class Rule(StrEnum):
+class Rule(Word):
     """Which parameters of a part a weight format may quantise."""
 
     KEPT = "kept"
@@ -220,58 +245,77 @@ def ends_of(tied: Number, further: Number, first: Number, last: Number) -> dict[
 
 FIRST, LAST, FURTHER, COPY = "end first", "end last", "end further", "end copy"
 
-Placed = tuple[str, Part, bool]
-"""A part, where it is, and whether the checkpoint keeps it in 16 bits."""
-
 
 @lru_cache(maxsize=1024)
 def pieces_of(shape: ModelShape) -> tuple[Piece, ...]:
     """Every piece of a model once: its ends, and one layer of each group."""
-    groups, _ = groups_of(shape)
-    halves = {
-        place: (half, group.kept)
-        for group in groups
-        for place, half in zip(group.places, layer_halves(shape, group.kind).values(), strict=True)
-    }
-    parts = [part for place, half in halves.items() for part in _of_half(shape, place, *half)]
-    return _joined(shape, [*_of_ends(shape), *parts])
+    heads, experts = shape.attention.kv_heads, shape.experts.count if shape.experts else 1
+    return tuple(
+        Piece(*key, params, 1, heads, experts, axis) for key, (params, axis) in joined_parts(shape)
+    )
+
+
+PieceKey = tuple[str, Split, Rule]
+Joined = list[tuple[PieceKey, tuple[int, int]]]
+
+
+def joined_parts(shape: ModelShape) -> Joined:
+    """Parts that are alike make one piece: a layer has three to five instead of ten. Parameters and
+    the padded axis of each, in the order of the keys."""
+    sums: dict[PieceKey, tuple[int, int]] = {}
+    for place, (_, added, split, _, padded), rule in _placed(shape):
+        if added:
+            key = (place, split, rule)
+            params, axis = sums.get(key, _NONE)
+            sums[key] = (params + added, padded if padded > axis else axis)
+    return sorted(sums.items())
+
+
+_NONE = (0, 1)
+
+
+Placed = tuple[str, Part, Rule]
+"""A part, where it is, and what may be quantised of it."""
+
+
+def _placed(shape: ModelShape) -> list[Placed]:
+    table = embedding(shape)
+    ends = ((FIRST, table), (LAST, head(shape)), (FURTHER, further_prediction(shape)))
+    found = [(place, part, RULES[part.module]) for place, parts in ends for part in parts]
+    found.append((COPY, table[0], Rule.KEPT))
+    seen = set()
+    for group in groups_of(shape)[0]:
+        halves = layer_halves(shape, group.kind).values()
+        for place, half in zip(group.places, halves, strict=True):
+            if place not in seen:
+                seen.add(place)
+                found += _of_half(shape, place, half, group.kept)
+    return found
 
 
 def _of_half(
     shape: ModelShape, place: str, parts: Iterable[Part], names: frozenset[str]
+) -> Iterable[Placed]:
+    if not names:
+        return [(place, part, RULES[part.module]) for part in parts]
+    return _of_named(shape, place, parts, names)
+
+
+def _of_named(
+    shape: ModelShape, place: str, parts: Iterable[Part], names: frozenset[str]
 ) -> Iterator[Placed]:
+    """Of a part that a checkpoint keeps in 16 bits in a share, both shares."""
     for part in parts:
         kept = round(part.params * named_share(part, names, gated=shape.gated))
         if kept:
-            yield place, replace(part, params=kept), True
+            yield place, part._replace(params=kept), Rule.KEPT
         if kept < part.params:
-            yield place, replace(part, params=part.params - kept), False
+            yield place, part._replace(params=part.params - kept), RULES[part.module]
 
 
-def _of_ends(shape: ModelShape) -> Iterator[Placed]:
-    yield from ((FIRST, part, False) for part in embedding(shape))
-    yield from ((LAST, part, False) for part in head(shape))
-    yield from ((FURTHER, part, False) for part in further_prediction(shape))
-    yield COPY, embedding(shape)[0], False
-
-
-def _joined(shape: ModelShape, placed: Iterable[Placed]) -> tuple[Piece, ...]:
-    """Parts that are alike make one piece: a layer has three to five instead of ten."""
-    sums: dict[tuple[str, Split, Rule], tuple[int, int]] = {}
-    for place, part, kept in placed:
-        key = (place, part.split, _rule(part, kept))
-        params, axis = sums.get(key, (0, 1))
-        sums[key] = (params + part.params, max(axis, part.padded_axis))
-    heads, experts = shape.attention.kv_heads, shape.experts.count if shape.experts else 1
-    return tuple(
-        Piece(*key, params, 1, heads, experts, axis) for key, (params, axis) in sorted(sums.items())
-    )
-
-
-def _rule(part: Part, kept: bool) -> Rule:
-    if kept or part.module not in QUANTISED:
-        return Rule.KEPT
-    return Rule.EXPERT if part.module is Module.EXPERT else Rule.MATRIX
+RULES = {module: Rule.MATRIX if module in QUANTISED else Rule.KEPT for module in Module} | {
+    Module.EXPERT: Rule.EXPERT
+}
 
 
 def local_params(piece: Piece, plan: Plan) -> Number:

@@ -104,10 +104,31 @@ def choose(condition: Number, yes: Number, no: Number) -> Number:
     return yes if condition else no
 
 
+def pick(condition: Number, yes: Callable[[], Number], no: Callable[[], Number]) -> Number:
+    """As `choose`, asking only for what some element takes."""
+    if not isinstance(condition, np.ndarray):
+        return yes() if condition else no()
+    if condition.all() or not condition.any():
+        return yes() if condition.any() else no()
+    return np.where(condition, yes(), no())
+
+
+def by_count(count: Number, read: Callable[[int], float]) -> Number:
+    """What is read of a whole number; of an array of small ones, once for each that occurs."""
+    if not isinstance(count, np.ndarray):
+        return read(count)
+    table = np.zeros(count.max(initial=0) + 1)
+    for number in np.flatnonzero(np.bincount(count)).tolist():
+        table[number] = read(number)
+    return table[count]
+
+
 def choose_range(condition: Number, yes: Range, no: Range) -> Range:
     """`yes` where the condition holds, end by end and element by element."""
     if not isinstance(condition, np.ndarray):
         return yes if condition else no
+    if condition.all():
+        return yes
     ends = zip((yes.low, yes.typical, yes.high), (no.low, no.typical, no.high), strict=True)
     return Range(*(np.where(condition, one, other) for one, other in ends))
 

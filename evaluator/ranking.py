@@ -50,6 +50,7 @@ class Ranking:
     `asked` marks the offers that were looked at, `inside` those of them in a wanted region.
     """
 
+    workload: Workload
     race: Race
     rows: Field
     asked: Column
@@ -62,7 +63,7 @@ class Ranking:
         cls, workload: Workload, fleet: Fleet, judged: Judged, among: Column, now: datetime | None
     ) -> Ranking:
         race, inside = race_of(workload, fleet, judged, among)
-        return cls(race, race.ordered(), among, inside, now)
+        return cls(workload, race, race.ordered(), among, inside, now)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -70,10 +71,6 @@ class Ranking:
     @property
     def _judged(self) -> Judged:
         return self.race.choices.judged
-
-    @property
-    def _workload(self) -> Workload:
-        return self.race.choices.workload
 
     # --- what is shown
 
@@ -113,7 +110,7 @@ class Ranking:
 
     def _clerk(self) -> Clerk:
         race = self.race
-        return Clerk(self._workload, race.fleet, race.choices, race.terms, self.inside, self.now)
+        return Clerk(self.workload, race.fleet, race.choices, race.terms, self.inside, self.now)
 
     def brief(self, place: int) -> Candidate:
         """A row with its machine, plan and price alone, for a mention."""
@@ -192,7 +189,7 @@ class Ranking:
 
     @property
     def _pace(self) -> Pace:
-        return self._judged.clock.paces(self._judged.plans, self.rows.plan, self._kind)
+        return self._judged.clock.paces(self.rows.plan, self._kind)
 
     def _rate(self) -> Column:
         """Tokens/s."""
@@ -200,7 +197,7 @@ class Ranking:
 
     def _token(self) -> Column:
         """Seconds per token of a server."""
-        return self._judged.clock.slowest("tpot", self._judged.plans, self.rows.plan, self._kind)
+        return self._judged.clock.slowest("tpot", self.rows.plan, self._kind)
 
     def _per_token(self) -> Column:
         """Hours per token of a training."""
@@ -219,7 +216,7 @@ class Ranking:
     def _finish(self) -> Column:
         """Cost to finish: machine time, storage and what leaves."""
         hours = self.column("hours")
-        machines = self._hourly() * billed(self.rows, hours, self._workload.costs)
+        machines = self._hourly() * billed(self.rows, hours, self.workload.costs)
         per_hour, once = self._besides()
         cost: Column = machines + per_hour * hours + once
         return cost
@@ -232,7 +229,7 @@ class Ranking:
         return per_hour, once
 
     def _job(self, machines: int) -> Job:
-        kind, workload = self.race.fleet.hardware.kinds[0], self._workload
+        kind, workload = self.race.fleet.hardware.kinds[0], self.workload
         size, trained = stored_bytes(workload), trainable_params(workload)
         return Job(workload, kind, exact(0.0), size, trained, machines)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evaluator.adapters import adapter_params_on
 from evaluator.budgets import Component
 from evaluator.engines import Engine, Share, engine
@@ -11,8 +13,9 @@ from evaluator.kv_cache import kv_component, sequences_per_replica
 from evaluator.parameters import others
 from evaluator.partition import RankClass
 from evaluator.plans import Plan
-from evaluator.ranges import Range, choose_range, exact, larger, largest
+from evaluator.ranges import Number, Range, choose, choose_range, exact, larger, largest
 from evaluator.shapes import ModelShape
+from evaluator.shares import WHOLE, Allowance, left_by
 from evaluator.sizes import Sizes, sizes_of
 from evaluator.units import GIB
 from evaluator.weights import weights_component
@@ -28,19 +31,46 @@ TOWER = Range(0, 0.25 * GIB, 2.0 * GIB)
 """Profiling with the largest image on top of the text peak. A model that attends to its images
 across layers has taken 0.29 GiB per sequence (vllm#12126), which no range here covers."""
 ADAPTER_BYTES = DRAFT_BYTES = 2
+FP32 = 4
 
 
 def engine_of(job: ServingJob) -> Engine:
     return engine(job.engine, job.engine_version)
 
 
-def utilization_of(workload: Workload) -> float:
-    """The share of the reported memory that may be used. Engines without such a fraction, and
-    training jobs, may use all of it."""
+def allowance_of(workload: Workload, plan: Plan) -> Allowance:
+    """What may be used of the reported memory. Engines without such a setting, and training jobs,
+    may use all of it."""
     job = workload.serving
     if job is None or engine_of(job).share not in (Share.TOTAL, Share.STATIC):
-        return 1.0
-    return job.memory_utilization
+        return WHOLE
+    return _own_allowance(job, plan) if job.memory_utilization is None else _stated(job)
+
+
+def _stated(job: ServingJob) -> Allowance:
+    return Allowance(job.memory_utilization)
+
+
+def _own_allowance(job: ServingJob, plan: Plan) -> Allowance:
+    """What the engine works out itself, from the plan or from the plan and the card."""
+    runs, tensor = engine_of(job), plan.tp * plan.dp
+    if runs.leaves is None:
+        return Allowance(_own_fraction(runs, tensor))
+    step, draft = job.max_num_batched_tokens, bool(job.draft_params)
+    ranks = tensor * plan.pp
+    return Allowance(left=left_by(runs.leaves, tensor, ranks, plan.dp, step=step, draft=draft))
+
+
+def _own_fraction(runs: Engine, tensor: Number) -> Number:
+    share: Number = runs.fraction or 1.0
+    for ranks, lower in runs.fraction_of_ranks:
+        share = choose(tensor >= ranks, lower, share)
+    return share
+
+
+def free_share(job: ServingJob) -> float:
+    """The share of the free memory that an engine gives its cache."""
+    return job.memory_utilization or engine_of(job).fraction or 1.0
 
 
 def outside_of(workload: Workload) -> tuple[str, ...]:
@@ -58,12 +88,14 @@ def serving_components(
     optional = (
         _communicators(runs, plan),
         _cache_reserve(job, runs, cache),
+        _free_margin(runs),
         _tower_profile(model, rank),
         lora_buffers(model, job, plan, rank),
         _draft_model(job, plan),
     )
+    weights = weights_component(model, workload.weights_format, form, plan, rank)
     return (
-        weights_component(model, workload.weights_format, form, plan, rank),
+        _without_table(weights, sizes_of(model), runs, form, plan, rank),
         cache,
         activation_peak(model, job, plan, rank),
         _engine_overhead(runs),
@@ -76,13 +108,49 @@ def _cache_reserve(job: ServingJob, runs: Engine, cache: Component) -> Component
     """An engine that gives the cache a share of the free memory leaves the rest of it unused."""
     if runs.share is not Share.FREE:
         return None
-    left = 1 / job.memory_utilization - 1
+    share = free_share(job)
     return Component(
         name="cache_reserve",
-        bytes=cache.bytes.scaled(left),
+        bytes=cache.bytes.scaled(1 / share - 1),
         formula="cache x (1 / share of the free memory - 1)",
-        inputs=(("share of the free memory", f"{job.memory_utilization:g}"),),
+        inputs=(("share of the free memory", f"{share:g}"),),
         source=f"{runs.name}: its fraction is of what is free once all the rest is loaded",
+    )
+
+
+def _free_margin(runs: Engine) -> Component | None:
+    if not runs.margin.high:
+        return None
+    return Component(
+        name="free_margin",
+        bytes=runs.margin,
+        formula="what stays free on each card, or layers move to the host; none where it is off",
+        inputs=(("engine", runs.words),),
+        source=runs.changed,
+    )
+
+
+def on_host(sizes: Sizes, runs: Engine, form: WeightFormat, plan: Plan, rank: RankClass) -> Number:
+    """Bytes of an embedding that waits in host memory, since rows of it are only looked up."""
+    bits = form.bits.typical if form.whole else 16
+    return choose(rank.has_embedding, sizes.looked_up * runs.table_on_host * bits / 8 / plan.tp, 0)
+
+
+def less(size: Range, gone: Number) -> Range:
+    return Range(size.low - gone, size.typical - gone, size.high - gone)
+
+
+def _without_table(
+    weights: Component, sizes: Sizes, runs: Engine, form: WeightFormat, plan: Plan, rank: RankClass
+) -> Component:
+    gone = on_host(sizes, runs, form, plan, rank)
+    if not gone:
+        return weights
+    return replace(
+        weights,
+        bytes=less(weights.bytes, gone),
+        formula=f"{weights.formula}, less an embedding that waits in host memory",
+        inputs=(*weights.inputs, ("embedding on the host", f"{gone:,.0f} bytes")),
     )
 
 
@@ -145,8 +213,12 @@ def peak_bytes(
 
 
 def _sampler(sizes: Sizes, job: ServingJob, plan: Plan) -> Range:
-    """An engine profiles with `max_num_seqs`, whatever is asked of it later."""
-    each = engine_of(job).sampler_bytes * sizes.vocab
+    """An engine profiles with `max_num_seqs`, whatever is asked of it later; one that lays out a
+    whole step holds the logits of each of its tokens, and its last states in fp32."""
+    runs = engine_of(job)
+    each = runs.sampler_bytes * sizes.vocab
+    if runs.samples_steps:
+        return _step_tokens(job).scaled(each + FP32 * sizes.hidden)
     if job.max_num_seqs is not None:
         return exact(each * job.max_num_seqs)
     wanted = sequences_per_replica(job, plan)
@@ -155,7 +227,16 @@ def _sampler(sizes: Sizes, job: ServingJob, plan: Plan) -> Range:
 
 def _prefill(sizes: Sizes, job: ServingJob, plan: Plan) -> Range:
     width = PREFILL_BYTES * (sizes.widest / plan.tp + sizes.hidden)
+    if engine_of(job).keeps_scores:
+        width = larger(width, _scores(sizes, job, plan))
     return _step_tokens(job).scaled(width)
+
+
+def _scores(sizes: Sizes, job: ServingJob, plan: Plan) -> Number:
+    """Attention scores of one token against all that the cache holds, their mask and four vectors
+    of the width, in fp32."""
+    context = sequences_per_replica(job, plan) * job.sequence_tokens
+    return FP32 * (context * (sizes.heads / plan.tp + 1) + 4 * sizes.hidden)
 
 
 def _step_tokens(job: ServingJob) -> Range:
@@ -169,7 +250,7 @@ def activation_peak(
     return Component(
         name="activations",
         bytes=peak_bytes(sizes_of(shape), job, plan, rank, logits_share),
-        formula="max(6 x step tokens x (inner / tp + hidden), sampler x sequences x vocabulary)",
+        formula=_peak_formula(engine_of(job)),
         inputs=(
             ("step tokens", f"{_step_tokens(job).typical:,.0f}"),
             ("sampler bytes", f"{engine_of(job).sampler_bytes:g}"),
@@ -181,12 +262,20 @@ def activation_peak(
     )
 
 
+def _peak_formula(runs: Engine) -> str:
+    prefill = "6 x step tokens x (inner / tp + hidden)"
+    if runs.keeps_scores:
+        prefill += ", 4 x step tokens x (context x (heads / tp + 1) + 4 x hidden)"
+    counted = "step tokens" if runs.samples_steps else "sequences"
+    return f"max({prefill}, sampler x {counted} x vocabulary)"
+
+
 def _engine_overhead(runs: Engine) -> Component:
     return Component(
         name="engine_overhead",
         bytes=runs.alone,
         formula="CUDA context and libraries, outside the tensor allocator",
-        inputs=(("engine", f"{runs.name} since {_dotted(runs)}"),),
+        inputs=(("engine", runs.words),),
         source=runs.sources,
     )
 
@@ -200,7 +289,7 @@ def _communicators(runs: Engine, plan: Plan) -> Component | None:
         bytes=runs.communicators(ranks),
         formula="buffers of NCCL for two GPUs of a replica, and more for each doubling beyond",
         inputs=(
-            ("engine", f"{runs.name} since {_dotted(runs)}"),
+            ("engine", runs.words),
             ("GPUs of a replica", str(ranks)),
         ),
         source=runs.sources,
@@ -213,10 +302,6 @@ def _cuda_graphs(runs: Engine) -> Component:
         name="cuda_graphs",
         bytes=runs.graphs,
         formula=f"captured decode graphs, {where} the engine's share of the memory",
-        inputs=(("engine", f"{runs.name} since {_dotted(runs)}"),),
+        inputs=(("engine", runs.words),),
         source=runs.sources,
     )
-
-
-def _dotted(runs: Engine) -> str:
-    return ".".join(map(str, runs.since))

@@ -8,6 +8,13 @@ from itertools import cycle, islice
 from typing import NamedTuple
 
 
+class Word(StrEnum):
+    """A word of a closed list. Hashed as the text that it is: enumerations have a hash in Python,
+    and caches ask for it a thousand times in one table of budgets."""
+
+    __hash__ = str.__hash__
+
+
 class QkNorm(StrEnum):
     NONE = "none"
     HEAD = "head"
@@ -123,7 +130,8 @@ class StateSpace:
 
     `inner` channels pass a convolution and keep `state` numbers each. Mamba 2 has `heads` of them,
     and `groups` that share their inputs; Mamba projects its time steps through `rank` numbers.
-    `bias` is that of the projections, `inner_norms` are norms of what a token selects (Jamba).
+    `bias` is that of the projections, `inner_norms` are norms of what a token selects (Jamba),
+    `gate_norm` is the norm before the projection out, which Falcon-H1 may go without.
     """
 
     inner: int
@@ -135,6 +143,7 @@ class StateSpace:
     bias: bool = False
     kernel_bias: bool = True
     inner_norms: bool = False
+    gate_norm: bool = True
 
     @property
     def shared(self) -> int:
@@ -153,15 +162,17 @@ class StateSpace:
         return 2 * (self.inner + self.shared) + 3 * self.inner + selected
 
 
-class Mixer(StrEnum):
+class Mixer(Word):
     """How a layer mixes tokens."""
 
     ATTENTION = "attention"
     RECURRENT = "recurrent"
+    BOTH = "both"
+    """Attention and a state side by side, with one norm before them (Falcon-H1)."""
     NONE = "none"
 
 
-class Feed(StrEnum):
+class Feed(Word):
     """What a layer does to each token alone."""
 
     DENSE = "dense"
@@ -174,6 +185,14 @@ class Layer(NamedTuple):
 
     mixer: Mixer = Mixer.ATTENTION
     feed: Feed = Feed.DENSE
+
+    @property
+    def attends(self) -> bool:
+        return self.mixer in (Mixer.ATTENTION, Mixer.BOTH)
+
+    @property
+    def recurs(self) -> bool:
+        return self.mixer in (Mixer.RECURRENT, Mixer.BOTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +255,13 @@ class ModelShape:
             return (DENSE,) * self.layers
         dense = frozenset(self.experts.dense_layers)
         return tuple(DENSE if index in dense else ROUTED for index in range(self.layers))
+
+    @property
+    def distinct_kinds(self) -> set[Layer]:
+        """The kinds that occur."""
+        if self.kinds or self.experts:
+            return set(self.layer_kinds)
+        return {DENSE}
 
 
 DENSE, ROUTED = Layer(Mixer.ATTENTION, Feed.DENSE), Layer(Mixer.ATTENTION, Feed.ROUTED)

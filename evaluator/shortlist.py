@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -89,7 +89,7 @@ def race_of(workload: Workload, fleet: Fleet, judged: Judged, asked: Column) -> 
     """What competes of the offers that are asked for, and which of them are in wanted regions."""
     inside = asked & fleet.in_regions(workload.needs)
     race = Race.of(workload, fleet, judged, inside)
-    race.hide(OUTSIDE_REGIONS, int(asked.sum() - inside.sum()))
+    race.hide(OUTSIDE_REGIONS, int(np.count_nonzero(asked & ~inside)))
     return race, inside
 
 
@@ -98,7 +98,7 @@ def told(
 ) -> Shortlist:
     """A shortlist of rows that are written out already."""
     return Shortlist(
-        total=int(asked.sum()),
+        total=int(np.count_nonzero(asked)),
         rows=rows,
         unranked=tuple(clerk.candidates(picked.unranked)),
         near_misses=tuple(clerk.candidates(picked.near)),
@@ -151,24 +151,24 @@ class Race:
             self._drop_cases(f"less is known of them than {needs.min_grade.word}", little)
         limit = needs.max_price_per_hour
         if limit is not None:
-            dear = self._dear(float(limit))
-            self._drop(f"they cost more than {limit} {self.terms.currency} per hour", dear)
+            dear, lanes = self._dear(float(limit)), self.heat.lanes
+            reason = f"they cost more than {limit} {self.terms.currency} per hour"
+            self.hide(reason, int(lanes.every.size[lanes.places][dear].sum()))
+            self.heat = self.heat.keep(~dear)
 
     def _dear(self, limit: float) -> Column:
         """By group."""
         lanes = self.heat.lanes
-        per_hour = self.heat.per_hour[lanes.offer]
-        cost = np.round(per_hour * lanes.spread(self.heat.leaders.rentals), PRECISION)
-        found: Column = cost > limit
+        per_hour = self.heat.per_hour[lanes.every.offer[lanes.places]]
+        rentals = np.repeat(self.heat.leaders.rentals, lanes.groups)
+        found: Column = np.round(per_hour * rentals, PRECISION) > limit
         return found
 
     def _drop_cases(self, reason: str, out: Column) -> None:
         if out.any():
-            self._drop(reason, self.heat.lanes.spread(out[self.heat.leaders.case]))
-
-    def _drop(self, reason: str, out: Column) -> None:
-        self.hide(reason, int(self.heat.lanes.size[out].sum()))
-        self.heat = self.heat.keep(~out)
+            dropped = out[self.heat.leaders.case]
+            self.hide(reason, int(self.heat.lanes.offers[dropped].sum()))
+            self.heat = self.heat.keep_lanes(~dropped)
 
     # --- picking
 
@@ -214,10 +214,35 @@ class Race:
             return []
         rows, of = np.flatnonzero(marked), heat.leaders
         near_top = down_to(of.tier, rows, heat.lanes.groups, count)
-        self.choices.settle(of.case[near_top])
-        best = heat.front(near_top, count, self._by_rule)
+        best = self._first(heat, near_top, count)
         chosen = (best.offer, self.choices.plan[best.case], self.choices.narrowest(best.case))
         return [Entry(*map(int, row)) for row in zip(*chosen, strict=True)]
+
+    def _settled(self, heat: Heat, rows: Column, count: int) -> Field:
+        """The first `count` groups of some lanes, in order, with their best plans."""
+        self.choices.settle(heat.leaders.case[rows])
+        return heat.front(rows, count, self._by_rule)
+
+    def _first(self, heat: Heat, rows: Column, count: int) -> Field:
+        """As `_settled`, but lanes whose bounds are worse than the last of those are not timed."""
+        if not self.choices.rule.timed:
+            return self._settled(heat, rows, count)
+        bounds = self._bounds(heat.leaders.keep(rows))
+        hopeful = np.lexsort(bounds[::-1])
+        enough = np.searchsorted(np.cumsum(heat.lanes.groups[rows][hopeful]), count) + 1
+        taken, left = 0, max(int(enough), FEW)
+        while taken < left:
+            taken = left
+            best = self._settled(heat, rows[hopeful[:taken]], count)
+            last = best.keep(np.arange(len(best))[-1:])
+            left = min(4 * taken, int(_up_to(bounds, self._by_rule(last)).sum()))
+        return best
+
+    def _bounds(self, of: Field) -> tuple[Column, ...]:
+        """No group of a lane comes before these keys. Without prices a lane goes by place."""
+        speed, gpus = self.choices.bounds(of.case)
+        keys = order(of, of.plan, speed, self.choices)[:3]
+        return (*keys, gpus, np.where(of.unranked, of.offer, 0))
 
     def _by_rule(self, held: Field) -> tuple[Column, ...]:
         plan, speed = self.choices.plan[held.case], self.choices.speed.at(held.case)
@@ -261,12 +286,12 @@ class Race:
         if single is None:
             return self.heat
         lanes, of = self.heat.lanes, self.heat.leaders
-        place = np.flatnonzero(lanes.offer == single.offer)
-        row = lanes.lane_of(place)
+        place = int(lanes.every.place[single.offer])
+        row = lanes.lane_of(np.array([place]))
         if of.serves[row].all():
             self.choices.settle(of.case[row])
         same = self._plans(of)[row] == single.plan
-        return self.heat.without(int(place[0])) if same.all() else self.heat
+        return self.heat.without(place) if same.all() else self.heat
 
     def _plans(self, of: Field) -> Column:
         """The plan of each: what serves takes the best by the rule, where that is known."""
@@ -277,23 +302,35 @@ class Race:
     def sizes(self) -> Column:
         """How many offers each stands for, by the offer that comes first of those alike."""
         found = np.zeros(len(self.fleet.offers), dtype=np.int64)
-        found[self.heat.lanes.offer] = self.heat.lanes.size
+        lanes = self.heat.lanes
+        found[lanes.every.offer[lanes.places]] = lanes.every.size[lanes.places]
         return found
 
     def count_hidden(self, parts: Picked) -> None:
         """Every offering that no part shows, under the first reason that holds."""
         lanes, of = self.heat.lanes, self.heat.leaders
-        shown = np.zeros(len(self.fleet.offers), dtype=bool)
-        shown[[entry.offer for entry in parts.entries]] = True
-        seen = np.flatnonzero(shown[lanes.offer])
-        self.hide(SAME_ELSEWHERE, int((lanes.size[seen] - 1).sum()))
-        left = lanes.offers
-        np.subtract.at(left, lanes.lane_of(seen), lanes.size[seen])
+        shown = sorted({entry.offer for entry in parts.entries})
+        seen = lanes.every.place[np.array(shown, dtype=np.int64)]
+        size, left = lanes.every.size[seen], lanes.offers
+        self.hide(SAME_ELSEWHERE, int((size - 1).sum()))
+        np.subtract.at(left, lanes.lane_of(seen), size)
         self.hide(BEYOND_LIMIT, int(left[of.serves].sum()))
         reasons = np.where(of.gone & np.isin(of.why, GIVES_WAY), len(WHY), of.why)
         counts = np.bincount(reasons[~of.serves], left[~of.serves])
         for reason, count in zip((*WHY, GONE), counts, strict=False):
             self.hide(reason, int(count))
+
+
+FEW = 48
+"""Lanes that are timed at once at least: one more takes less than another turn."""
+
+
+def _up_to(keys: Sequence[Column], last: Sequence[Column]) -> Column:
+    """Which keys do not come after the last one."""
+    found = np.ones(len(keys[0]), dtype=bool)
+    for key, end in zip(reversed(keys), reversed(last), strict=True):
+        found = (key < end) | ((key == end) & found)
+    return found
 
 
 def _entries(of: Field) -> list[Entry]:

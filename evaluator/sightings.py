@@ -75,7 +75,7 @@ def sight(readings: Iterable[Reading]) -> Sighting:
     """All outputs of one paste together."""
     held = tuple(readings)
     counting = [one for one in held if one.format in COUNTING and one.gpu_count]
-    topology = together(topology_of(one) for one in held)
+    topology = together(topology_of(one.believed) for one in held)
     grade = Grade.MEASURED if all(one.measured for one in held) else Grade.DECLARED
     names = {name for one in held for name in one.gpu_names or ()}
     return Sighting(
@@ -138,7 +138,7 @@ def _at(reading: Reading, one: int, other: int) -> str | None:
 def _facts(held: Sequence[Reading], topology: Topology, grade: Grade) -> Iterator[Seen]:
     if topology != Topology(gpus=topology.gpus):
         yield Seen("topology", topology, grade, IN_A_GUEST if topology.flattened else "")
-    if (link := link_of(topology)) and not any(_headless(one) for one in held):
+    if (link := link_of(topology)) and not any(_cut_off(one) for one in held):
         yield Seen("link", link, grade, IN_A_GUEST if topology.flattened else "")
     rate = rate_for(topology, topology.gpus)
     if rate and rate.message_bytes >= BANDWIDTH_ABOVE:
@@ -146,9 +146,12 @@ def _facts(held: Sequence[Reading], topology: Topology, grade: Grade) -> Iterato
     yield from _from_each(held, grade)
 
 
-def _headless(reading: Reading) -> bool:
-    """Without its header a matrix that was cut looks like that of a smaller machine."""
-    return bool(reading.matrix) and Trouble.HEADER_MISSING in troubles(reading.problems)
+def _cut_off(reading: Reading) -> bool:
+    """Without its header, or without one of its GPUs, a matrix looks like a smaller machine's."""
+    found = troubles(reading.problems)
+    headless = Trouble.HEADER_MISSING in found
+    shorter = reading.format is Format.NCCL_XML and Trouble.TRUNCATED in found
+    return bool(reading.matrix) and (headless or shorter)
 
 
 def _from_each(held: Sequence[Reading], grade: Grade) -> Iterator[Seen]:

@@ -17,7 +17,8 @@ class Sizes:
     `dense` and `routed` are the inner sizes that a token passes in a layer without and with
     experts, all of its experts together; `recurrent` are the numbers that a layer with a state
     computes of it. `widest` is the largest inner size that occurs. `plain` is True for blocks of
-    GPT, `gated` for an MLP of three matrices. `beyond` are parameters beside the text model.
+    GPT, `gated` for an MLP of three matrices. `beyond` are parameters beside the text model,
+    `looked_up` those of an embedding that is no output head too.
     """
 
     hidden: Number
@@ -32,6 +33,7 @@ class Sizes:
     recurrent: Number
     widest: Number
     beyond: Number
+    looked_up: Number
 
 
 @lru_cache(maxsize=1024)
@@ -50,6 +52,7 @@ def sizes_of(shape: ModelShape) -> Sizes:
         recurrent=recurrent,
         widest=max(recurrent // MLP_NUMBERS, *(mlp_width(shape, feed) for feed in _feeds(shape))),
         beyond=others(shape),
+        looked_up=0 if shape.tied else shape.vocab * shape.hidden,
     )
 
 
@@ -58,7 +61,7 @@ MLP_NUMBERS = 3
 
 
 def _feeds(shape: ModelShape) -> set[Feed]:
-    return {kind.feed for kind in set(shape.layer_kinds)} | {Feed.NONE}
+    return {kind.feed for kind in shape.distinct_kinds} | {Feed.NONE}
 
 
 def mlp_width(shape: ModelShape, feed: Feed) -> int:

@@ -9,62 +9,61 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluator.parameters import Split
 from evaluator.partition import (
     LayerGroup,
     Piece,
+    PieceKey,
     RankClass,
-    Rule,
     Stage,
     ends_of,
     groups_of,
+    joined_parts,
     layer_weight,
     layers_of,
-    pieces_of,
     share_of_layers,
 )
 from evaluator.ranges import Number
-from evaluator.shapes import Layer, Mixer, ModelShape
+from evaluator.shapes import Layer, ModelShape
 
 Column = NDArray[Any]
-PieceKey = tuple[str, str, str]
-"""Place, split and rule of a piece as plain words, which are faster to look up than members."""
-MEMORY = {Mixer.ATTENTION: "cached", Mixer.RECURRENT: "recurrent"}
+MEMORY = {"cached": attrgetter("attends"), "recurrent": attrgetter("recurs")}
+"""What a layer keeps, and which kinds of layers do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """One model: numbers of its pieces by key, and the group and the weight of each layer."""
+    """One model: parameters and padded axis of its pieces by key, the weight of a layer of each
+    group, the group of each layer, and numbers of the whole model."""
 
     keys: tuple[PieceKey, ...]
     numbers: Column
     groups: tuple[LayerGroup, ...]
-    names: tuple[str, ...]
+    weights: list[int]
     of_layer: Column
-    weights: Column
     whole: tuple[int, ...]
 
 
 @lru_cache(maxsize=1024)
 def rows_of(shape: ModelShape) -> Rows:
     groups, of_layer = groups_of(shape)
-    pieces = pieces_of(shape)
     states = shape.recurrence.layers if shape.recurrence else 0
     cached = shape.layers if shape.cached_layers is None else shape.cached_layers
-    each = [layer_weight(shape, group.kind) for group in groups]
+    listed, experts = bool(shape.kinds), shape.experts.count if shape.experts else 1
+    split = (shape.attention.kv_heads, experts)
+    keys, numbers = zip(*joined_parts(shape), strict=True)
     return Rows(
-        keys=tuple((one.place, one.split.value, one.rule.value) for one in pieces),
-        numbers=np.array([(one.params, one.kv_heads, one.experts, one.axis) for one in pieces]),
+        keys=keys,
+        numbers=np.array(numbers),
         groups=groups,
-        names=tuple(group.name for group in groups),
+        weights=[layer_weight(shape, group.kind) for group in groups],
         of_layer=np.array(of_layer),
-        weights=np.array(each)[np.array(of_layer)],
-        whole=(shape.layers, cached, states, shape.tied, shape.predict_layers, bool(shape.kinds)),
+        whole=(*split, shape.layers, cached, states, shape.tied, shape.predict_layers, listed),
     )
 
 
@@ -73,17 +72,17 @@ class StageTable:
 
     def __init__(self, shapes: Sequence[ModelShape]) -> None:
         rows = [rows_of(shape) for shape in shapes]
-        self.keys = sorted({key for row in rows for key in row.keys})
-        named = {n: g for row in rows for n, g in zip(row.names, row.groups, strict=True)}
+        self.keys, self._numbers = _numbers(rows)
+        named = {group.name: group for row in rows for group in row.groups}
         self._groups = [(named[name].kind, named[name].places) for name in sorted(named)]
-        self._numbers = _numbers(rows, self.keys)
         whole = np.array([row.whole for row in rows]).T
-        self._layers, self._cached, self._states, self._tied, self._further, self._listed = whole
+        self._heads, self._experts, self._layers, *rest = whole
+        self._cached, self._states, self._tied, self._further, self._listed = rest
         there = np.arange(max(self._layers)) < self._layers[:, np.newaxis]
-        self._at = _groups_of_layers(rows, sorted(named), there)
+        self._at, weights = _by_layer(rows, sorted(named), there)
         self._before = _counts_before(self._at, len(named))
         self._last = self._at[np.arange(len(rows)), self._layers - 1]
-        self._weight = _sums_before(_scattered([row.weights for row in rows], there, 0))
+        self._weight = _sums_before(weights)
         self._middle: dict[int, Column] = {}
 
     def stages(self, which: Column, pipelines: Number) -> Stage:
@@ -96,12 +95,11 @@ class StageTable:
         rank = RankClass("every class", stage, first, count, starts, ends, **memory)
         times = self._times(which, held, rank)
         numbers = self._numbers[:, :, which]
+        heads, experts = self._heads[which], self._experts[which]
         counts = self._by_place(which, times, rank)
         pieces = (
-            Piece(place, Split(split), Rule(rule), params, counts[place], heads, experts, axis)
-            for (place, split, rule), (params, heads, experts, axis) in zip(
-                self.keys, numbers, strict=True
-            )
+            Piece(*key, params, counts[key[0]], heads, experts, axis)
+            for key, (params, axis) in zip(self.keys, numbers, strict=True)
         )
         return Stage(rank, tuple(pieces), self._by_kind(times))
 
@@ -131,18 +129,18 @@ class StageTable:
     def _memory(self, which: Column, held: Column, count: Column) -> dict[str, Column]:
         """Layers that keep tokens or a state: counted, or a share where only totals are known."""
         layers, listed = self._layers[which], self._listed[which]
-        totals = {Mixer.ATTENTION: self._cached, Mixer.RECURRENT: self._states}
+        totals = {"cached": self._cached, "recurrent": self._states}
         return {
             name: np.where(
                 listed,
                 sum(
                     count
                     for (kind, _), count in zip(self._groups, held, strict=True)
-                    if kind.mixer is mixer
+                    if keeps(kind)
                 ),
-                share_of_layers(totals[mixer][which], count, layers),
+                share_of_layers(totals[name][which], count, layers),
             )
-            for mixer, name in MEMORY.items()
+            for name, keeps in MEMORY.items()
         }
 
     def _stage_indices(self, which: Column, pipelines: Column) -> Column:
@@ -168,30 +166,33 @@ class StageTable:
         return heaviest
 
 
-def _numbers(rows: Sequence[Rows], keys: Sequence[PieceKey]) -> Column:
-    """Of the shape (pieces, numbers of a piece, models); no parameters where a model lacks one."""
+def _numbers(rows: Sequence[Rows]) -> tuple[list[PieceKey], Column]:
+    """Every key, and numbers of the shape (pieces, numbers of a piece, models): no parameters where
+    a model lacks a piece."""
+    held = [key for row in rows for key in row.keys]
+    keys = sorted(set(held))
     slot = {key: index for index, key in enumerate(keys)}
-    of_piece = [slot[key] for row in rows for key in row.keys]
+    of_piece = list(map(slot.__getitem__, held))
     of_model = np.repeat(np.arange(len(rows)), [len(row.keys) for row in rows])
-    found = np.concatenate([row.numbers for row in rows])
-    table = np.ones((len(keys), found.shape[1], len(rows)), dtype=found.dtype)
-    table[:, 0] = 0
-    table[of_piece, :, of_model] = found
-    return table
+    table = np.empty((len(keys), 2, len(rows)), dtype=np.int64)
+    table[:, 0], table[:, 1] = 0, 1
+    table[of_piece, :, of_model] = np.concatenate([row.numbers for row in rows])
+    return keys, table
 
 
-def _groups_of_layers(rows: Sequence[Rows], names: Sequence[str], there: Column) -> Column:
-    """The group of each layer of each model; -1 behind its last layer."""
+def _by_layer(rows: Sequence[Rows], names: Sequence[str], there: Column) -> tuple[Column, Column]:
+    """The group of each layer of each model, -1 behind its last one, and its weight."""
     slot = {name: index for index, name in enumerate(names)}
-    slots = np.array([slot[name] for row in rows for name in row.names])
-    before = np.cumsum([0, *(len(row.names) for row in rows)])
-    groups = [row.of_layer + start for row, start in zip(rows, before, strict=False)]
-    return _scattered([slots[np.concatenate(groups)]], there, -1)
+    slots = np.array([slot[group.name] for row in rows for group in row.groups])
+    weights = np.array([weight for row in rows for weight in row.weights])
+    before = np.cumsum([0, *(len(row.groups) for row in rows)])[:-1]
+    group = np.concatenate([row.of_layer for row in rows])
+    group += np.repeat(before, [len(row.of_layer) for row in rows])
+    return _scattered(slots[group], there, -1), _scattered(weights[group], there, 0)
 
 
-def _scattered(values: Sequence[Column], there: Column, elsewhere: int) -> Column:
+def _scattered(flat: Column, there: Column, elsewhere: int) -> Column:
     """Values laid row by row on where they belong."""
-    flat = np.concatenate(values)
     table = np.full(there.shape, elsewhere, dtype=flat.dtype)
     table[there] = flat
     return table

@@ -23,6 +23,7 @@ from evaluator.queueing import OpenLoop
 from evaluator.ranges import Number, Range, choose, choose_range, exact, larger, total
 from evaluator.rentals import Rental, rental_of
 from evaluator.shapes import ModelShape
+from evaluator.shares import Allowance
 from evaluator.token_time import Interactive, Offline, room_range
 from evaluator.training_time import StepModel
 
@@ -183,13 +184,13 @@ FRACTION_OF_FREE = frozenset({"tensorrt-llm"})
 
 
 @lru_cache(maxsize=4096)
-def _beside_cache(workload: Workload, plan: Plan) -> tuple[Range, float] | None:
-    """Bytes per GPU of all that is no cache, and the share of a GPU that may be used."""
+def _beside_cache(workload: Workload, plan: Plan) -> tuple[Range, Allowance] | None:
+    """Bytes per GPU of all that is no cache, and what may be used of a GPU."""
     memory = budget(workload, plan)
     if memory.binding is None:
         return None
     parts = (part.bytes for part in memory.binding.components if part.name not in CACHE)
-    return total(parts), memory.utilization
+    return total(parts), memory.allowance
 
 
 def cache_room(workload: Workload, plan: Plan, usable: Number) -> Range | None:
@@ -197,13 +198,13 @@ def cache_room(workload: Workload, plan: Plan, usable: Number) -> Range | None:
     held = _beside_cache(workload, plan)
     if held is None:
         return None
-    others, utilization = held
+    others, allowance = held
     left = Range(usable - others.high, usable - others.typical, usable - others.low)
     if workload.serving and workload.serving.engine in FRACTION_OF_FREE:
         share = figure("serving.memory_fraction")
         parts = (left.low * share.low, left.typical * share.typical, left.high * share.high)
     else:
-        kept = usable * (1 - utilization)
+        kept = usable - allowance.of(usable)
         parts = (left.low - kept, left.typical - kept, left.high - kept)
     room = parts[1] > 0
     ends = (larger(1.0, parts[0]), parts[1], parts[2])

@@ -1,11 +1,11 @@
-"""One plan timed on many rentals in one call: the formulas of `timing`, on columns.
+"""Many pairs of a plan and a rental timed in one call: the formulas of `timing`, on columns.
 
-An element is one possible world of one rental; a rental whose worlds differ gets the span of them.
+An element is one possible world of one pair; a pair whose worlds differ gets the span of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from evaluator.devices import Device, Devices
 from evaluator.engine_load import EngineModel
-from evaluator.estimates import Estimate, EstimateColumns, estimate_columns, hull
+from evaluator.estimates import Estimate, EstimateColumns, Typical, estimate_columns, hull
 from evaluator.jobs import Workload
-from evaluator.layouts import Layout, Links, layout_of
+from evaluator.layouts import Layout, Links, layout_at, layout_of, layouts_of
 from evaluator.link_costs import Fabric, Fabrics, Wire, Wires
 from evaluator.plans import Plan
 from evaluator.ranges import Few, Range, exact
@@ -34,7 +34,7 @@ from evaluator.timing import (
     is_sized,
 )
 from evaluator.token_time import Interactive, room_range
-from evaluator.training_time import StepModel
+from evaluator.training_time import StepModel, busy_seconds
 
 Column = NDArray[Any]
 
@@ -79,12 +79,14 @@ class RentalTable:
             fabric=fabric,
         )
 
+    def __len__(self) -> int:
+        return len(self.device)
+
     def world_rows(self, rentals: Column, layout: Layout) -> tuple[Column, Column]:
-        """Worlds of some rentals, and where those of each begin among them. A plan whose GPUs
-        exchange nothing knows one world.
+        """Worlds of some pairs by their rentals, and where those of each begin among them. A plan
+        whose GPUs exchange nothing knows one world.
         """
-        alone = layout.gpus == layout.replicas
-        counts = np.ones_like(rentals) if alone else self.worlds[rentals]
+        counts = np.where(layout.gpus == layout.replicas, 1, self.worlds[rentals])
         first = np.cumsum(counts) - counts
         inside = np.arange(counts.sum()) - np.repeat(first, counts)
         return np.repeat(self.start[rentals], counts) + inside, first
@@ -99,22 +101,26 @@ def _numbered(items: Sequence[Any]) -> tuple[Few[Any], Column]:
 
 @dataclass(frozen=True, slots=True)
 class Worlds:
-    """Elements of all rentals that can be timed, those of one rental together.
+    """Elements of all pairs that can be timed, those of one pair together.
 
-    `asked` are the places of the timed rentals among those asked for, `first` the element at which
-    each begins.
+    `asked` are the places of the timed pairs among those asked for, `first` the element at which
+    each begins, `pair` the number of each element's among the timed ones.
     """
 
     asked: Column
     first: Column
-    count: int
+    pair: Column
     device: Devices
     links: Links
+
+    @property
+    def count(self) -> int:
+        return len(self.pair)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Ends of one figure by rental that was asked for, NaN where it cannot be timed."""
+    """Ends of one figure by pair that was asked for, NaN where it cannot be timed."""
 
     low: Column
     typical: Column
@@ -122,7 +128,7 @@ class Figures:
 
 
 class TimesColumns:
-    """Times of one plan on the rentals asked for. `rate` is in tokens/s of the whole plan."""
+    """Times of the pairs asked for. `rate` is in tokens/s of one engine."""
 
     def __init__(
         self, asked: int, worlds: Worlds | None, found: Mapping[str, EstimateColumns]
@@ -130,7 +136,7 @@ class TimesColumns:
         self._asked, self._worlds, self._found = asked, worlds, found
 
     def figure(self, name: str) -> Figures:
-        """The span over the worlds of each rental."""
+        """The span over the worlds of each pair."""
         columns = Figures(*(np.full(self._asked, np.nan) for _ in range(3)))
         if self._worlds is None:
             return columns
@@ -143,7 +149,7 @@ class TimesColumns:
         return columns
 
     def rows(self, asked: int) -> range:
-        """The elements of a rental; none where it is not timed."""
+        """The elements of a pair; none where it is not timed."""
         if self._worlds is None:
             return range(0)
         ends = np.append(self._worlds.first[1:], self._worlds.count)
@@ -151,7 +157,7 @@ class TimesColumns:
         return range(int(self._worlds.first[at[0]]), int(ends[at[0]])) if len(at) else range(0)
 
     def estimate(self, name: str, asked: int, unit: str) -> Estimate | None:
-        """With terms and words, of one rental."""
+        """With terms and words, of one pair."""
         found = [self._found[name].one(row, unit) for row in self.rows(asked)]
         if not found:
             return None
@@ -160,18 +166,17 @@ class TimesColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanTimes:
-    """`scale` turns a figure of one engine, or of a step, into the rate of the whole plan."""
+class PairTimes:
+    """`scale` turns a figure of one engine, or of a step, into the rate of the plan, by pair."""
 
     columns: TimesColumns
-    layout: Layout
     training: bool
-    scale: float
+    scale: Column
     slots: Range | None = None
 
     @property
     def slow_rate(self) -> Column:
-        """Tokens/s of the whole plan at the slow end, by rental."""
+        """Tokens/s of the whole plan at the slow end, by pair."""
         if self.training:
             return self.scale / self.columns.figure("step").high
         return self.columns.figure("rate").low * self.scale
@@ -184,60 +189,111 @@ class PlanTimes:
         step = self.columns.estimate("step", asked, STEP_UNIT)
         if step is None:
             return None
-        return replace(step, value=inverse(step.value, self.scale), unit=RATE_UNIT)
+        return replace(step, value=inverse(step.value, float(self.scale[asked])), unit=RATE_UNIT)
 
     def _served(self, asked: int) -> ServingTimes | None:
         found = {name: self.columns.estimate(name, asked, FIGURES[name]) for name in FIGURES}
         rate, ttft, tpot = (found[name] for name in ("rate", "ttft", "tpot"))
         if rate is None or ttft is None or tpot is None:
             return None
-        whole = replace(rate, value=rate.value.scaled(self.scale))
-        return ServingTimes(ttft, tpot, whole, self._slots(asked))
+        scale = float(self.scale[asked])
+        whole = replace(rate, value=rate.value.scaled(scale))
+        return ServingTimes(ttft, tpot, whole, self._slots(asked, scale))
 
-    def _slots(self, asked: int) -> Range:
-        """Sequences at once, over all copies; alike in every world of a rental."""
+    def _slots(self, asked: int, scale: float) -> Range:
+        """Sequences at once, over all copies; alike in every world of a pair."""
         row, held = self.columns.rows(asked)[0], self.slots or exact(0.0)
-        return Range(*(float(end[row]) * self.scale for end in (held.low, held.typical, held.high)))
+        return Range(*(float(end[row]) * scale for end in (held.low, held.typical, held.high)))
 
 
-def plan_times(workload: Workload, plan: Plan, table: RentalTable, rentals: Column) -> PlanTimes:
-    """One plan on rentals by their numbers; what cannot be timed stays without."""
-    layout = layout_of(plan)
-    linked = table.linked[rentals]
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Plans by their numbers in `plans`, each on a rental by its number in `table`."""
+
+    plans: Sequence[Plan]
+    table: RentalTable
+    plan: Column
+    rental: Column
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+
+def pair_times(workload: Workload, pairs: Pairs) -> Iterator[tuple[Column, PairTimes]]:
+    """Rows of the pairs with their times; what cannot be timed stays without.
+
+    A training job takes all its plans at once. Engines go plan by plan: each holds other weights.
+    """
     if workload.training:
-        able = linked | (layout.gpus == 1)
-        return _trained(workload, layout, table, rentals, np.flatnonzero(able))
-    able = linked | (layout.engine_gpus == 1)
-    return _served(workload, layout, table, rentals, np.flatnonzero(able))
+        yield np.arange(len(pairs)), _trained(workload, pairs)
+        return
+    for number in np.flatnonzero(np.bincount(pairs.plan)).tolist():
+        rows = np.flatnonzero(pairs.plan == number)
+        layout = layout_of(pairs.plans[number])
+        yield rows, _served(workload, layout, pairs.table, pairs.rental[rows])
 
 
-def _trained(
-    workload: Workload, layout: Layout, table: RentalTable, rentals: Column, able: Column
-) -> PlanTimes:
-    job = workload.training
+def rate_bounds(workload: Workload, pairs: Pairs) -> Column:
+    """Tokens/s that the slow end of no pair of a training job exceeds: those of a step that waits
+    for no link, with every constant at its typical value.
+    """
+    layout, rates = layouts_of(pairs.plans, pairs.plan), np.full(len(pairs), np.nan)
+    able, job = _able(pairs, layout), workload.training
     if job is None or not is_sized(workload.model) or not len(able):
-        return PlanTimes(TimesColumns(len(rentals), None, {}), layout, True, 1.0)
-    worlds = _worlds(table, rentals, able, layout)
-    model = StepModel(workload.model, job, layout, worlds.device, worlds.links)
+        return rates
+    device = Devices.of(pairs.table.devices, pairs.table.device[pairs.rental[able]])
+    model = StepModel(workload.model, job, layout_at(layout, able), device, Links())
+    rates[able] = model.tokens / busy_seconds(model, Typical()) * ROUNDED
+    return rates
+
+
+def _able(pairs: Pairs, layout: Layout) -> Column:
+    return np.flatnonzero(pairs.table.linked[pairs.rental] | (layout.gpus == 1))
+
+
+ROUNDED = 1 + 1e-9
+"""More than the last digits in which one figure may differ between two ways to work it out."""
+
+
+def _steps(workload: Workload, pairs: Pairs) -> tuple[StepModel, Worlds] | None:
+    """The step of every element; None where none can be timed."""
+    job = workload.training
+    layout = layouts_of(pairs.plans, pairs.plan)
+    able = _able(pairs, layout)
+    if job is None or not is_sized(workload.model) or not len(able):
+        return None
+    worlds = _worlds(pairs.table, pairs.rental, able, layout_at(layout, able))
+    each = layout_at(layout, able[worlds.pair])
+    return StepModel(workload.model, job, each, worlds.device, worlds.links), worlds
+
+
+def _trained(workload: Workload, pairs: Pairs) -> PairTimes:
+    steps, scale = _steps(workload, pairs), np.ones(len(pairs))
+    if steps is None:
+        return PairTimes(TimesColumns(len(pairs), None, {}), True, scale)
+    model, worlds = steps
     (step,) = estimate_columns(lambda setting: {"step": model(setting)}, ["step"], worlds.count)
-    columns = TimesColumns(len(rentals), worlds, {"step": step})
-    return PlanTimes(columns, layout, True, float(model.tokens))
+    scale[worlds.asked] = _tokens(model, worlds)
+    return PairTimes(TimesColumns(len(pairs), worlds, {"step": step}), True, scale)
 
 
-def _served(
-    workload: Workload, layout: Layout, table: RentalTable, rentals: Column, able: Column
-) -> PlanTimes:
+def _tokens(model: StepModel, worlds: Worlds) -> Column:
+    """Of one step, by timed pair."""
+    return np.broadcast_to(np.asarray(model.tokens, dtype=float), worlds.count)[worlds.first]
+
+
+def _served(workload: Workload, layout: Layout, table: RentalTable, rentals: Column) -> PairTimes:
     """Only on cards whose memory is known and leaves room for the cache."""
     copies = float(layout.replicas * layout.data)
-    usable = table.usable[rentals]
-    able = able[~np.isnan(usable[able])]
+    usable, scale = table.usable[rentals], np.full(len(rentals), copies)
+    able = np.flatnonzero((table.linked[rentals] | (layout.engine_gpus == 1)) & ~np.isnan(usable))
     room = cache_room(workload, engine_plan(layout), usable[able])
     able = able[:0] if room is None else able[np.broadcast_to(room.typical > 0, len(able))]
     engine = _engine(workload, layout, table, rentals[able])
     if engine is None:
-        return PlanTimes(TimesColumns(len(rentals), None, {}), layout, False, copies)
+        return PairTimes(TimesColumns(len(rentals), None, {}), False, scale)
     worlds = _worlds(table, rentals, able, layout)
-    each = np.repeat(usable[able], np.diff(np.append(worlds.first, worlds.count)))
+    each = usable[able][worlds.pair]
     model = replace(
         engine,
         device=worlds.device,
@@ -248,7 +304,7 @@ def _served(
     users = engine.job.concurrency / copies
     found = estimate_columns(Interactive(model, users), names, worlds.count)
     columns = TimesColumns(len(rentals), worlds, dict(zip(names, found, strict=True)))
-    return PlanTimes(columns, layout, False, copies, room_range(model))
+    return PairTimes(columns, False, scale, room_range(model))
 
 
 def _engine(
@@ -262,12 +318,13 @@ def _engine(
 
 
 def _worlds(table: RentalTable, rentals: Column, able: Column, layout: Layout) -> Worlds:
+    """`layout` is of the pairs that can be timed. Those that exchange nothing need no wire."""
     held = rentals[able]
     rows, first = table.world_rows(held, layout)
-    each = np.repeat(table.device[held], np.diff(np.append(first, len(rows))))
+    pair = np.repeat(np.arange(len(able)), np.diff(np.append(first, len(rows))))
     wire, fabric = table.wire[rows], table.fabric[rows]
     links = Links(
-        Wires(table.wires, wire) if (wire >= 0).all() else None,
-        Fabrics(table.fabrics, fabric) if (fabric >= 0).all() else None,
+        Wires(table.wires, wire) if (wire >= 0).any() else None,
+        Fabrics(table.fabrics, fabric) if (fabric >= 0).any() else None,
     )
-    return Worlds(able, first, len(rows), Devices.of(table.devices, each), links)
+    return Worlds(able, first, pair, Devices.of(table.devices, table.device[held[pair]]), links)

@@ -20,9 +20,19 @@ from evaluator.feeds import host_bytes, host_optimizer_seconds, host_seconds, st
 from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, pace_of, work_of
 from evaluator.jobs import Offload, Schedule, TrainingJob
 from evaluator.layouts import Layout, Links, group_of
-from evaluator.link_costs import Group, seconds
+from evaluator.link_costs import Group, taken
 from evaluator.parameters import expert_params, routed_layers, total_params
-from evaluator.ranges import Range, exact, larger, occurs
+from evaluator.ranges import (
+    Range,
+    by_count,
+    choose,
+    choose_range,
+    exact,
+    larger,
+    occurs,
+    pick,
+    smaller,
+)
 from evaluator.shapes import ModelShape
 
 ACTIVATION_BYTES = 2
@@ -30,7 +40,10 @@ ACTIVATION_BYTES = 2
 
 @dataclass(frozen=True, slots=True)
 class StepModel:
-    """One training step. `arithmetic` is the format of the multiplications, not of the states."""
+    """One training step. `arithmetic` is the format of the multiplications, not of the states.
+
+    A layout of columns, with a device and links of as many elements, makes columns of all figures.
+    """
 
     shape: ModelShape
     job: TrainingJob
@@ -43,7 +56,8 @@ class StepModel:
     def rounds(self) -> int:
         """Micro-batches that one data-parallel rank runs per step."""
         sequences = self.job.global_batch or self.layout.data * self.job.micro_batch
-        return max(1, sequences // (self.layout.data * self.job.micro_batch))
+        ranks = self.layout.data * self.job.micro_batch
+        return larger(1, sequences // ranks)  # type: ignore[no-any-return]
 
     @property
     def tokens(self) -> int:
@@ -69,6 +83,12 @@ class StepModel:
     def __call__(self, setting: Setting) -> Result:
         terms = step_terms(self, setting)
         return Result(sum(terms.values()), terms)
+
+
+def busy_seconds(model: StepModel, setting: Setting) -> float:
+    """Of one step that waits for nothing but its own pipeline: no step takes less."""
+    inside = model.rounds * sum(compute_seconds(model, setting).values())
+    return inside * (1 + bubble(model, setting))
 
 
 def step_terms(model: StepModel, setting: Setting) -> dict[str, float]:
@@ -110,11 +130,10 @@ def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
         raise ValueError("a model of unknown size has no time")
     split = model.layout.tensor * model.layout.stages
     share = model.round_tokens * model.passes / split
-    pace = pace_of(model.shape, work, model.layout.stages)
+    pace = by_count(model.layout.stages, partial(pace_of, model.shape, work))
     peak = peak_of(model.device, model.arithmetic)
-    matrices = ("matrices", model.arithmetic, model.sharded)
-    each = on_each(model.device, matrices, partial(_dense, model))
-    dense = setting.take("matrix efficiency", each)
+    copied, cut = (_on_matrices(model, sharded) for sharded in (False, True))
+    dense = setting.take("matrix efficiency", choose_range(model.sharded, cut, copied))
     if model.shape.experts:
         dense = dense * setting.take("expert matrices", figure("training.experts"))
     kept = setting.take("attention efficiency", on_each(model.device, "attention", _attention))
@@ -127,8 +146,11 @@ def compute_seconds(model: StepModel, setting: Setting) -> Mapping[str, float]:
     }
 
 
-def _dense(model: StepModel, device: Device) -> Range:
-    return efficiency(device, device.rate(model.arithmetic)[0], model.sharded)
+def _on_matrices(model: StepModel, sharded: bool) -> Range:
+    def read(device: Device) -> Range:
+        return efficiency(device, device.rate(model.arithmetic)[0], sharded)
+
+    return on_each(model.device, ("matrices", model.arithmetic, sharded), read)
 
 
 def efficiency(device: Device, arithmetic: str, sharded: bool) -> Range:
@@ -156,10 +178,10 @@ BUBBLE = {Schedule.ZERO_BUBBLE_1: 1 / 3, Schedule.ZERO_BUBBLE_2: 0.0}
 
 def bubble(model: StepModel, setting: Setting) -> float:
     """Idle share of a pipeline against the ideal. Virtual stages divide it."""
-    stages, held = model.layout.stages, model.layout.virtual
-    if stages == 1:
+    stages, held = model.layout.stages, model.layout.turns
+    if not occurs(stages - 1):
         return 0.0
-    turns = exact(held) if held else figure("training.virtual_stages")
+    turns = choose_range(held > 0, exact(held), figure("training.virtual_stages"))
     idle = (stages - 1) / (model.rounds * setting.take("virtual stages", turns))
     return idle * BUBBLE.get(model.job.schedule, 1.0)
 
@@ -173,72 +195,73 @@ def _exposed(model: StepModel, setting: Setting) -> dict[str, float]:
     }
 
 
-def _timed(setting: Setting, operation: Operation, group: Group, size: float) -> float:
-    name = "network between machines" if group.nodes > 1 else "link"
-    return setting.take(name, seconds(operation, group, size))
-
-
 def _tensor(model: StepModel, setting: Setting) -> float:
     """Two all-reduces a layer forward, two backward, two more where the forward is repeated."""
     layout = model.layout
-    if layout.tensor == 1:
+    if not occurs(layout.tensor - 1):
         return 0.0
     group = group_of(layout, model.links, layout.tensor, 1)
     size = model.round_tokens * model.shape.hidden * ACTIVATION_BYTES
     calls = (4 + 2 * model.job.recompute.whole_layers) * model.shape.layers / layout.stages
     hidden = setting.take("overlap of tensor traffic", figure("training.tensor_overlap"))
-    return calls * _timed(setting, Operation.ALL_REDUCE, group, size) * (1 - hidden)
+    return calls * taken(setting, Operation.ALL_REDUCE, group, size) * (1 - hidden)
 
 
 def _experts(model: StepModel, setting: Setting) -> float:
     """Dispatch and combine, forward and backward, of every token to each of its experts."""
     layout, experts = model.layout, model.shape.experts
-    if layout.experts == 1 or experts is None:
+    if experts is None or not occurs(layout.experts - 1):
         return 0.0
     group = group_of(layout, model.links, layout.experts, layout.expert_inner)
     size = model.round_tokens * model.shape.hidden * experts.active * ACTIVATION_BYTES
     calls = 4 * routed_layers(model.shape) / layout.stages
     hidden = setting.take("overlap of expert traffic", figure("training.expert_overlap"))
-    one = _timed(setting, Operation.ALL_TO_ALL, group, size / layout.tensor)
+    one = taken(setting, Operation.ALL_TO_ALL, group, size / layout.tensor)
     return calls * one * (1 - hidden)
 
 
 def _context(model: StepModel, setting: Setting) -> float:
     """Keys and values go once around; backward about twice more. Most hides behind attention."""
     layout, attention = model.layout, model.shape.attention
-    if layout.context == 1:
+    if not occurs(layout.context - 1):
         return 0.0
     group = group_of(layout, model.links, layout.context, layout.tensor)
     width = 2 * attention.kv_heads * attention.head_dim / layout.tensor
     size = model.round_tokens * layout.context * width * ACTIVATION_BYTES
     calls = 3 * model.shape.layers / layout.stages
     hidden = setting.take("overlap of context traffic", figure("training.context_overlap"))
-    return calls * _timed(setting, Operation.ALL_GATHER, group, size) * (1 - hidden)
+    return calls * taken(setting, Operation.ALL_GATHER, group, size) * (1 - hidden)
 
 
 def _hops(model: StepModel, setting: Setting) -> float:
     layout = model.layout
-    if layout.stages == 1:
+    if not occurs(layout.stages - 1):
         return 0.0
-    group = Group(2, min(2, layout.nodes), model.links.wire, model.links.fabric)
+    ends = smaller(2, layout.stages)
+    group = Group(ends, smaller(ends, layout.nodes), model.links.wire, model.links.fabric)
     size = model.round_tokens * model.shape.hidden * ACTIVATION_BYTES / layout.tensor
-    calls = 2 * (layout.virtual or 1)
+    calls: float = 2 * larger(1, layout.turns)
     hidden = setting.take("overlap of pipeline hops", figure("training.hop_overlap"))
-    return calls * _timed(setting, Operation.SEND, group, size) * (1 - hidden)
+    return calls * taken(setting, Operation.SEND, group, size) * (1 - hidden)
 
 
 def _data(model: StepModel, setting: Setting, computed: float) -> float:
     """What compute does not hide of the gradients and, sharded, of the parameters."""
-    layout = model.layout
-    params = total_params(model.shape)
-    if layout.data * layout.context == 1 or params is None:
+    ranks = model.layout.data * model.layout.context
+    if not occurs(ranks - 1) or total_params(model.shape) is None:
         return 0.0
-    move = _sharded if model.sharded else _copies
-    spent = sum(move(model, setting, held) for held in held_parts(model))
-    known = "overlap of sharded traffic" if model.sharded else "overlap of gradients"
-    constant = "training.shard_overlap" if model.sharded else "training.gradient_overlap"
-    left = spent - setting.take(known, figure(constant)) * computed
-    return larger(NEVER_HIDDEN * spent, left)  # type: ignore[no-any-return]
+    parts = held_parts(model)
+    spent = pick(
+        model.sharded,
+        lambda: sum(_sharded(model, setting, held) for held in parts),
+        lambda: sum(_copies(model, setting, held) for held in parts),
+    )
+    hidden = pick(
+        model.sharded,
+        lambda: setting.take("overlap of sharded traffic", figure("training.shard_overlap")),
+        lambda: setting.take("overlap of gradients", figure("training.gradient_overlap")),
+    )
+    return larger(NEVER_HIDDEN * spent, spent - hidden * computed)  # type: ignore[no-any-return]
 
 
 NEVER_HIDDEN = 0.05
@@ -247,7 +270,10 @@ NEVER_HIDDEN = 0.05
 
 @dataclass(frozen=True, slots=True)
 class HeldPart:
-    """Parameters on one rank before sharding; `ranks` of them `inner` GPUs apart hold the same."""
+    """Parameters on one rank before sharding; `ranks` of them `inner` GPUs apart hold the same.
+
+    A single rank exchanges nothing: so does the part of a plan that has none.
+    """
 
     params: float
     ranks: int
@@ -266,14 +292,15 @@ def trained_share(model: StepModel) -> float:
 def held_parts(model: StepModel) -> list[HeldPart]:
     """All parameters, and apart from them experts that are dealt out."""
     layout = model.layout
-    experts = expert_params(model.shape) if layout.experts > 1 else 0
+    spread = layout.experts > 1
+    experts = choose(spread, expert_params(model.shape), 0) if occurs(spread) else 0
     ranks = layout.data * layout.context
     dense = ((total_params(model.shape) or 0) - experts) / (layout.tensor * layout.stages)
     parts = [HeldPart(dense, ranks, layout.shard, layout.tensor)]
-    if experts:
+    if occurs(experts):
         inner = layout.experts * layout.expert_inner
-        left = max(1, ranks * layout.tensor // inner)
-        shard = min(left, max(1, layout.shard * layout.tensor // inner))
+        left = choose(spread, larger(1, ranks * layout.tensor // inner), 1)
+        shard = smaller(left, larger(1, layout.shard * layout.tensor // inner))
         parts.append(HeldPart(experts / (inner * layout.stages), left, shard, inner))
     return parts
 
@@ -282,37 +309,38 @@ def _copies(model: StepModel, setting: Setting, held: HeldPart) -> float:
     """One reduction of the gradients per step."""
     size = held.params * trained_share(model) * model.job.precision.grad_bytes
     group = group_of(model.layout, model.links, held.ranks, held.inner)
-    return _timed(setting, Operation.ALL_REDUCE, group, size)
+    return taken(setting, Operation.ALL_REDUCE, group, size)
 
 
 def _sharded(model: StepModel, setting: Setting, held: HeldPart) -> float:
     """Two gathers and one scatter per micro-batch, a layer at a time; copies reduce once."""
     layout, job = model.layout, model.job
     group = group_of(layout, model.links, held.shard, held.inner)
-    layers = max(1.0, model.shape.layers / layout.stages)
+    layers = larger(1.0, model.shape.layers / layout.stages)
     one = held.params * job.precision.param_bytes / layers
     gathers = 2 * model.rounds if job.zero_stage >= 3 else 1
     scatters = model.rounds if job.zero_stage >= 2 else 1
-    gathered = gathers * layers * _timed(setting, Operation.ALL_GATHER, group, one)
+    gathered = gathers * layers * taken(setting, Operation.ALL_GATHER, group, one)
     gradients = one * trained_share(model)
-    scattered = scatters * layers * _timed(setting, Operation.REDUCE_SCATTER, group, gradients)
-    return gathered + scattered + _between_copies(model, setting, held)
+    scattered = scatters * layers * taken(setting, Operation.REDUCE_SCATTER, group, gradients)
+    return gathered + scattered + _between_copies(model, setting, held)  # type: ignore[no-any-return]
 
 
 def _between_copies(model: StepModel, setting: Setting, held: HeldPart) -> float:
     """Copies of a shard group reduce their shares of the gradients once per step."""
     copies = held.ranks // held.shard
-    if copies < 2:
+    if not occurs(copies - 1):
         return 0.0
     size = held.params * trained_share(model) * model.job.precision.grad_bytes / held.shard
     group = group_of(model.layout, model.links, copies, held.inner * held.shard)
-    return _timed(setting, Operation.ALL_REDUCE, group, size)
+    return taken(setting, Operation.ALL_REDUCE, group, size)
 
 
 def _held(model: StepModel) -> float:
     """Parameters whose states one GPU keeps."""
     params = total_params(model.shape) or active_of(model.shape) or 0
-    return params / (model.layout.tensor * model.layout.stages * max(1, model.layout.shard))
+    ways = model.layout.tensor * model.layout.stages * larger(1, model.layout.shard)
+    return params / ways  # type: ignore[no-any-return]
 
 
 def _optimizer(model: StepModel, trained: float) -> float:

@@ -15,10 +15,11 @@ from typing import Any
 from evaluator.configs import read_model
 from evaluator.facts import Grade
 from evaluator.fields import LARGEST, Fields, InvalidWorkload
-from evaluator.findings import Finding
+from evaluator.findings import Code, Finding, finding
 from evaluator.formats import weight_format_names, with_group
 from evaluator.job_fields import Defaults, read_serving, read_training
-from evaluator.jobs import Costs, Needs, Task, Workload
+from evaluator.jobs import Costs, Needs, ServingJob, Task, TrainingJob, Workload
+from evaluator.lora_targets import finds_nothing
 from evaluator.models import preset
 from evaluator.shapes import ModelShape
 
@@ -32,6 +33,7 @@ SERVED = (
     "communicators",
     "cuda_graphs",
     "cache_reserve",
+    "free_margin",
     "tower_profile",
     "lora_buffers",
     "draft_model",
@@ -91,10 +93,21 @@ def parse_workload(document: Mapping[str, Any]) -> Workload:
         budget_currency=currency,
         needs=_needs(keys),
         costs=_costs(keys),
-        findings=tuple(findings),
+        findings=(*findings, *_adapter_findings(model, serving, training)),
     )
     keys.finish()
     return replace(workload, assumptions=defaults.used)
+
+
+def _adapter_findings(
+    model: ModelShape, serving: ServingJob | None, training: TrainingJob | None
+) -> list[Finding]:
+    """The usual targets are projections of attention, which some models have none of."""
+    job = serving or training
+    if job is None or job.lora is None or not finds_nothing(model, job.lora):
+        return []
+    targets = ", ".join(job.lora.targets)
+    return [finding(Code.NO_ADAPTERS, model=model.name, targets=targets)]
 
 
 def _required(value: str | None, keys: Fields, key: str, expected: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from evaluator.advice import Advice, advice_of
@@ -11,9 +11,8 @@ from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.shortlist import Shortlist
 from marketplace.listings import own_facts
-from marketplace.machines import own_machines
+from marketplace.machines import machine_of
 from marketplace.models import Listing
-from marketplace.rankings import Viewer, judged_by
 
 Advised = list[tuple[Candidate, Advice]]
 
@@ -23,11 +22,14 @@ def advised(
     result: Shortlist,
     rows: Iterable[Candidate],
     now: datetime,
-    viewer: Viewer = None,
+    machines: Mapping[str, Machine] | None = None,
 ) -> Advised:
-    """For each row: what to rent, how to launch it, what it costs, when it ends, what to check."""
+    """For each row: what to rent, how to launch it, what it costs, when it ends, what to check.
+
+    `machines` are those behind the rows, by the key of the offering, where they are at hand.
+    """
     held = list(rows)
-    machines = _machines_behind(held, viewer)
+    machines = _machines_behind(held) if machines is None else machines
     single = next((row for row in result.rows if row.rank == 0), None)
     return [
         (row, advice_of(workload, row, machines.get(row.offering.key), now, single)) for row in held
@@ -40,9 +42,8 @@ def rows_to_advise(result: Shortlist, best: Candidate | None) -> list[Candidate]
     return [row for row in (best, first if first is not best else None) if row]
 
 
-def _machines_behind(rows: Iterable[Candidate], viewer: Viewer) -> dict[str, Machine]:
-    """By the key of the offering, as the viewer may know them. One that has gone is left out."""
+def _machines_behind(rows: Iterable[Candidate]) -> dict[str, Machine]:
+    """One that has gone is left out."""
     keys = {row.offering.key for row in rows}
-    rented = own_machines(viewer, keys)
     listings = Listing.objects.filter(pk__in=keys).prefetch_related(own_facts())
-    return {str(row.pk): judged_by(row, rented.get(row.pk))[0] for row in listings}
+    return {str(row.pk): machine_of(row) for row in listings}

@@ -30,6 +30,7 @@ from marketplace.machines import machine_of
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
 from marketplace.rankings import name_configurations, one_listing_each
+from marketplace.workbooks import workbook_of
 
 OLD = timedelta(days=7)
 """How long verdicts of another version stay, in case that version is still running somewhere."""
@@ -41,7 +42,7 @@ def judge_listing(
     workload: Workload, listing: Listing, rented: RentedMachine | None = None
 ) -> MachineVerdict:
     """All plans on one listing, judged now, for the page that shows them."""
-    return judge(workload, machine_of(listing, rented))
+    return judge(workload, machine_of(listing, rented), workbook=workbook_of(workload))
 
 
 def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:

@@ -219,10 +219,14 @@ def evidence_visible_to(viewer: Viewer) -> QuerySet[Evidence]:
     return rows.select_related("machine", "listing__provider", "listing__source")
 
 
-def seen_elsewhere(listing: Listing) -> tuple[Finding, ...]:
-    """How many machines of a listing were seen, and with which links. It raises no grade."""
-    rows = Evidence.objects.filter(listing=listing, state=EvidenceState.ACCEPTED, mismatch="")
-    seen = set(rows.values_list("machine", flat=True))
+def seen_elsewhere(listing: Listing, rows: Iterable[Evidence] | None = None) -> tuple[Finding, ...]:
+    """How many machines of a listing were seen, and with which links. It raises no grade.
+
+    `rows` are what a page has read of the listing's evidence already, all that is accepted in it.
+    """
+    read = listing.evidence.all() if rows is None else rows
+    accepted = [one for one in read if one.state == EvidenceState.ACCEPTED and not one.mismatch]
+    seen = {one.machine_id for one in accepted}
     if not seen:
         return ()
     links = _links_seen(listing)

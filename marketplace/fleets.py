@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -23,6 +23,7 @@ from evaluator.ranking import Ranking
 from evaluator.shortlist import Shortlist, judge_fleet
 from evaluator.units import SECONDS_PER_HOUR
 from marketplace.expressions import Node, fold
+from marketplace.resting import made_to_rest
 from marketplace.shelf import Words, compared
 from marketplace.versions import Version, catalog_version
 
@@ -85,6 +86,11 @@ class Offered:
         """How long ago each was seen."""
         return np.asarray((now.timestamp() - self.seen) / SECONDS_PER_HOUR)
 
+    def machine(self, configuration: str) -> Machine:
+        """What stands behind an offer of this configuration."""
+        number = self.fleet.configurations.index(configuration)
+        return self.fleet.hardware.machines[number]
+
     def with_model(self, model: str) -> Column:
         names = list(self.models.names)
         number = names.index(model) if model in names else len(names)
@@ -136,8 +142,12 @@ def offered_now(read: Read) -> Offered:
     with _lock:
         if version not in _kept:
             _kept.clear()
-            _kept[version] = Offered.of(*read())
+            _kept[version] = made_to_rest(lambda: Offered.of(*read()), _offers)
         return _kept[version]
+
+
+def _offers(made: Offered) -> Sized:
+    return made.fleet.offers
 
 
 def forget_fleet() -> None:

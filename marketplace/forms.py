@@ -25,6 +25,7 @@ from marketplace.models import Provider, RentedMachine
 from marketplace.models.choices import choices
 from marketplace.models.evidence import Change
 from marketplace.shelf import RANKED_CURRENCY, shelf
+from marketplace.templating.controls import PlainSelect
 
 ANY = ("", "any")
 PASTE_LIMIT = 200_000
@@ -41,21 +42,30 @@ def gpu_models() -> list[tuple[str, str]]:
 class ListingDemands(forms.Form):
     """Filters of the listings table, each named in the address."""
 
-    gpu = forms.ChoiceField(label="GPU model", required=False)
+    gpu = forms.ChoiceField(label="GPU model", required=False, widget=PlainSelect)
     count = forms.IntegerField(label="GPUs", min_value=1, max_value=100_000, required=False)
-    provider = forms.ChoiceField(label="Provider", required=False)
+    provider = forms.ChoiceField(label="Provider", required=False, widget=PlainSelect)
     region = forms.CharField(label="Region holds", max_length=120, required=False)
     availability = forms.ChoiceField(
-        label="Availability", choices=[ANY, *choices(Availability)], required=False
+        label="Availability",
+        choices=[ANY, *choices(Availability)],
+        required=False,
+        widget=PlainSelect,
     )
     link = forms.ChoiceField(
-        label="Link", choices=[ANY, ("null", "unknown"), *choices(LinkClass)], required=False
+        label="Link",
+        choices=[ANY, ("null", "unknown"), *choices(LinkClass)],
+        required=False,
+        widget=PlainSelect,
     )
     max_price = forms.DecimalField(
         label=f"Max {RANKED_CURRENCY}/hour", min_value=0, max_digits=12, required=False
     )
     gone = forms.ChoiceField(
-        label="Gone listings", choices=[("", "hidden"), ("shown", "shown")], required=False
+        label="Gone listings",
+        choices=[("", "hidden"), ("shown", "shown")],
+        required=False,
+        widget=PlainSelect,
     )
     source = forms.CharField(max_length=80, required=False, widget=forms.HiddenInput)
     configuration = forms.CharField(
@@ -124,11 +134,12 @@ class Demands(forms.Form):
         max_digits=12,
         required=False,
     )
-    gpu = forms.ChoiceField(label="GPU model", required=False)
+    gpu = forms.ChoiceField(label="GPU model", required=False, widget=PlainSelect)
     min_grade = forms.ChoiceField(
         label="Least evidence",
         required=False,
         choices=[("", "any"), *((grade.word, grade.word) for grade in Grade if grade)],
+        widget=PlainSelect,
     )
 
     tokens = forms.IntegerField(
@@ -138,7 +149,10 @@ class Demands(forms.Form):
         label="Deadline, hours", min_value=Decimal("0.01"), max_digits=9, required=False
     )
     group = forms.ChoiceField(
-        label="Same hardware", required=False, choices=[("", "listed apart"), ("yes", "grouped")]
+        label="Same hardware",
+        required=False,
+        choices=[("", "listed apart"), ("yes", "grouped")],
+        widget=PlainSelect,
     )
 
     def __init__(self, data: Mapping[str, Any] | None, models: list[tuple[str, str]]) -> None:
@@ -178,7 +192,7 @@ class PresetDemands(Demands):
 
     field_order = ["workload"]
 
-    workload = forms.ChoiceField(label="Workload", required=False)
+    workload = forms.ChoiceField(label="Workload", required=False, widget=PlainSelect)
 
     def __init__(self, data: Mapping[str, Any] | None, models: list[tuple[str, str]]) -> None:
         super().__init__(data, models)

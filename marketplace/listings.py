@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
@@ -24,14 +25,19 @@ def current() -> QuerySet[Listing]:
 
 def detailed() -> QuerySet[Listing]:
     """Any listing with all that its page shows: source, snapshot, prices, facts."""
-    return Listing.objects.select_related("provider", "source", "seen_in").prefetch_related(
-        "prices", own_facts()
+    rows = Listing.objects.select_related("provider", "source", "seen_in")
+    prices = Price.objects.order_by("purchase", "term", "-first_seen")
+    return (
+        rows.defer("seen_in__body", "seen_in__headers", "source__profile")
+        .order_by()
+        .prefetch_related(Prefetch("prices", prices), own_facts())
     )
 
 
 def own_facts() -> Prefetch[str]:
     """Facts of the listing itself. Those of the machines rented under it may be thousands."""
-    return Prefetch("facts", queryset=Fact.objects.filter(evidence=None))
+    facts = Fact.objects.filter(evidence=None).order_by("name", "-grade", "-as_of")
+    return Prefetch("facts", queryset=facts)
 
 
 def current_prices(listings: QuerySet[Listing] | Iterable[int]) -> QuerySet[Price]:
@@ -44,6 +50,18 @@ def offerings(listings: QuerySet[Listing]) -> list[Offering]:
     quotes = _quotes(listings)
     rows = listings.order_by().values_list(*OFFERING_COLUMNS)
     return [_offering(dict(zip(OFFERING_COLUMNS, row, strict=True)), quotes) for row in rows]
+
+
+def offering_of(row: Listing) -> Offering:
+    """One listing that was read with its provider and prices."""
+    in_force = sorted((one for one in row.prices.all() if not one.superseded_at), key=_key)
+    quotes = tuple(_quote(*(getattr(one, name) for name in QUOTE_COLUMNS[1:])) for one in in_force)
+    said = {name: getattr(row, name) for name in OFFERING_COLUMNS if name != "provider__name"}
+    return _offering({**said, "provider__name": row.provider.name}, {row.pk: quotes})
+
+
+def _key(row: Price) -> int:
+    return row.pk
 
 
 def same_hardware(rows: Iterable[Listing], held: Shelf) -> dict[int, int]:
@@ -101,16 +119,13 @@ def _quotes(listings: QuerySet[Listing]) -> dict[int, tuple[Quote, ...]]:
     keys = listings.order_by().values("pk")
     prices = Price.objects.filter(listing__in=keys, superseded_at__isnull=True)
     for row in prices.order_by("pk").values_list(*QUOTE_COLUMNS):
-        listing, amount, currency, unit, basis, purchase, term, words = row
-        found[listing].append(
-            Quote(
-                amount,
-                currency or None,
-                TimeUnit(unit),
-                Basis(basis),
-                Purchase(purchase),
-                term,
-                words,
-            )
-        )
+        listing, *parts = row
+        found[listing].append(_quote(*parts))
     return {listing: tuple(held) for listing, held in found.items()}
+
+
+def _quote(
+    amount: Decimal, currency: str, unit: str, basis: str, purchase: str, term: str, words: str
+) -> Quote:
+    of = (TimeUnit(unit), Basis(basis), Purchase(purchase))
+    return Quote(amount, currency or None, *of, term, words)

@@ -7,7 +7,7 @@ database again, row by row of that page, so that a figure is never older than it
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, TypeAlias
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from marketplace.expressions import Check, Node, fold
 from marketplace.models import Listing
+from marketplace.resting import made_to_rest
 from marketplace.versions import Version, catalog_version
 
 RANKED_CURRENCY = "USD"
@@ -198,8 +199,12 @@ def shelf() -> Shelf:
         with _lock:
             held = _shelves.get("now")
             if held is None or held.version != version:
-                held = _shelves["now"] = _read(version)
+                held = _shelves["now"] = made_to_rest(lambda: _read(version), _rows)
     return held
+
+
+def _rows(made: Shelf) -> Sized:
+    return made.keys
 
 
 def forget_shelf() -> None:

@@ -10,8 +10,11 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Count, F
 
+from evaluator.findings import Finding
+from marketplace.catalog.dates import judge_age
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
 from marketplace.models.catalog import Outcome
+from marketplace.page_dates import day_of
 from marketplace.readers import missing_key
 from marketplace.schedule import slot_of
 
@@ -31,7 +34,10 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One source with its state word, its newest run, and what its listings came to."""
+    """One source with its state word, its newest run, and what its listings came to.
+
+    `aged` says that its pages date themselves long ago, however fresh the run.
+    """
 
     source: Source
     state: str
@@ -40,6 +46,7 @@ class Standing:
     quarantined: tuple[tuple[str, int], ...]
     left_out: tuple[tuple[str, int], ...]
     next_due: datetime | None
+    aged: Finding | None = None
 
     @property
     def missing_key(self) -> str:
@@ -58,16 +65,17 @@ def newest_runs() -> dict[int, SyncRun]:
     return {run.source_id: run for run in runs}
 
 
-def state_of(source: Source, run: SyncRun | None, now: datetime) -> str:
-    """One of STATES. A failure is said even while the last good listings are young.
+def state_of(source: Source, outcome: str | None, now: datetime) -> str:
+    """One of STATES, by how the newest run ended. A failure is said even while the last good
+    listings are young.
 
     A source whose interface needs a key stays off until the key is set.
     """
     if not source.enabled or missing_key(source.adapter):
         return "off"
-    if run and run.outcome in (Outcome.FAILED, Outcome.ABANDONED):
+    if outcome in (Outcome.FAILED, Outcome.ABANDONED):
         return "failed"
-    if run and run.outcome == Outcome.HELD:
+    if outcome == Outcome.HELD:
         return "held"
     if source.last_success_at is None:
         return "never"
@@ -92,12 +100,21 @@ def unseen_since(now: datetime) -> datetime:
 
 def strip(now: datetime) -> Strip:
     """Two queries, however many listings there are."""
-    found, runs = list(Source.objects.all()), newest_runs()
-    states = Counter(state_of(source, runs.get(source.pk), now) for source in found)
+    found, outcomes = list(Source.objects.only(*TOLD).order_by()), _newest_outcomes()
+    states = Counter(state_of(source, outcomes.get(source.pk), now) for source in found)
     successes = [source.last_success_at for source in found if source.last_success_at]
     samples = sum(source.bundled and source.enabled for source in found)
     ordered = tuple((state, states[state]) for state in STATES if states[state])
     return Strip(len(found), samples, ordered, max(successes, default=None))
+
+
+TOLD = ("enabled", "adapter", "bundled", "last_success_at")
+"""Columns of a source that the strip is made of."""
+
+
+def _newest_outcomes() -> dict[int, str]:
+    newest = SyncRun.objects.filter(fence=F("source__fence")).order_by()
+    return dict(newest.values_list("source_id", "outcome"))
 
 
 def standings(now: datetime) -> list[Standing]:
@@ -110,12 +127,13 @@ def standings(now: datetime) -> list[Standing]:
         found.append(
             Standing(
                 source=source,
-                state=state_of(source, run, now),
+                state=state_of(source, run.outcome if run else None, now),
                 run=run,
                 listings=listings.get(source.pk, 0),
                 quarantined=quarantined.get(run.pk, ()) if run else (),
                 left_out=_left_out(run),
                 next_due=next_due(source, run.started_at if run else None, now),
+                aged=judge_age(day_of(run.counts), now.date()) if run else None,
             )
         )
     return found

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -21,6 +24,22 @@ from marketplace.models import (
 
 Version: TypeAlias = tuple[Any, ...]
 
+_asked_here: ContextVar[list[Version] | None] = ContextVar("catalog_version", default=None)
+"""The version that a page asked for, once it did; None outside of pages."""
+
+
+@contextmanager
+def one_version() -> Iterator[None]:
+    """Inside it the version is asked at most once: a page is made of one state of the catalog.
+
+    What changes meanwhile is read under the older version, so that the next page reads it again.
+    """
+    token = _asked_here.set([])
+    try:
+        yield
+    finally:
+        _asked_here.reset(token)
+
 
 def catalog_version() -> Version:
     """Differs after every sync, price, evaluation, piece of evidence and row that was saved.
@@ -28,6 +47,15 @@ def catalog_version() -> Version:
     Each part is the last entry of an index, so that one query tells it however large the tables
     are. Rows that are changed in bulk belong to a run, whose end is seen.
     """
+    here = _asked_here.get()
+    if here is None:
+        return _now()
+    if not here:
+        here.append(_now())
+    return here[0]
+
+
+def _now() -> Version:
     sql, parameters = _asked(connection.vendor)
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
+from random import shuffle
 from time import perf_counter, process_time
 from typing import Any
 
@@ -67,8 +68,9 @@ def bench_budgets() -> None:
     """A thousand (model, plan) pairs in one call, against the weight formula alone in NumPy.
 
     The floor takes models and plans from ready columns. Ours is timed with such columns too, then
-    from shapes and plans as objects, then with shapes that the process has not met before, one for
-    all pairs or all of them. A ratio is that of the fastest rounds, in brackets of the medians.
+    from shapes and plans as objects, the same list of models again and again or a list in a new
+    order each time, then with shapes that the process has not met before, one for all pairs or all
+    of them. A ratio is that of the fastest rounds, in brackets of the medians.
     """
     shapes = [shape for shape in map(preset, presets()) if shape.computable and shape.dimensioned]
     models, which = Models(shapes), np.arange(PAIRS) % len(shapes)
@@ -82,6 +84,7 @@ def bench_budgets() -> None:
         ways: dict[str, Callable[[], object]] = {
             "from columns": lambda w=workload: budget_columns(w, models, which, plans).binding,
             "from shapes and plans": lambda w=workload: _from_objects(w, shapes, which, pairs),
+            "models in a new order": lambda w=workload: _turned(w, shapes, which, pairs),
             "one model not met before": lambda w=workload: _unmet(w, shapes[:1], 0 * which, pairs),
             "no model met before": lambda w=workload: _unmet(w, shapes, which, pairs),
         }
@@ -93,6 +96,14 @@ def _from_objects(
     workload: Workload, shapes: list[ModelShape], which: NDArray[Any], pairs: list[Plan]
 ) -> object:
     return budget_columns(workload, Models(shapes), which, plan_columns(pairs)).binding
+
+
+def _turned(
+    workload: Workload, shapes: list[ModelShape], which: NDArray[Any], pairs: list[Plan]
+) -> object:
+    """A list that no cache has seen, of models that all are known."""
+    shuffle(shapes)
+    return _from_objects(workload, shapes, which, pairs)
 
 
 def _unmet(

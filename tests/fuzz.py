@@ -7,6 +7,7 @@ that was cut never shows a link that the whole text does not show.
 from __future__ import annotations
 
 import random
+import re
 import sys
 import time
 from collections import Counter
@@ -64,8 +65,28 @@ def swap(text: str, dice: random.Random) -> str:
     return text[other:] + text[one:other] + text[:one]
 
 
+def lose_token(text: str, dice: random.Random) -> str:
+    """Without one of its words, the blanks around it kept."""
+    words = re.split(r"(\s+)", text)
+    at = dice.randrange(len(words))
+    return "".join(words[:at] + words[at + 1 :])
+
+
+def join_lines(text: str, dice: random.Random) -> str:
+    """Two neighbouring lines as one, as a terminal of another width makes them."""
+    lines = text.split("\n")
+    at = dice.randrange(len(lines))
+    return "\n".join([*lines[:at], "".join(lines[at : at + 2]), *lines[at + 2 :]])
+
+
+LOSSES: tuple[Callable[[str, random.Random], str], ...] = (
+    cut, lose_lines, lose_word, lose_token, join_lines, repeat_lines,
+)  # fmt: skip
+"""Damage that only takes away or repeats. What puts something in may write any class."""
+
+
 DAMAGES: tuple[Callable[[str, random.Random], str], ...] = (
-    cut, lose_lines, repeat_lines, lose_word, change_character, put_in, swap,
+    *LOSSES, change_character, put_in, swap,
 )  # fmt: skip
 
 

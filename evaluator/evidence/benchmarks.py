@@ -6,7 +6,7 @@ nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,7 +16,7 @@ from evaluator.evidence.readings import BenchmarkRow
 TOLERANCE = 0.02
 """The two bandwidths are printed with two decimals each, and sources round them again."""
 
-BUS_FACTORS = {
+BUS_FACTORS: Mapping[str, Callable[[int], Fraction]] = {
     "all_reduce": lambda ranks: Fraction(2 * (ranks - 1), ranks),
     "all_gather": lambda ranks: Fraction(ranks - 1, ranks),
     "reduce_scatter": lambda ranks: Fraction(ranks - 1, ranks),

@@ -27,11 +27,12 @@ class Malformed(ValueError):
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """One XML element. `line` counts from the beginning of the document."""
+    """One XML element. `line` is that in the paste, `column` where on it the element begins."""
 
     name: str
     values: dict[str, str]
     line: int
+    column: int = 0
     inside: list[Element] = field(default_factory=list)
     parent: Element | None = None
 
@@ -63,7 +64,8 @@ def read_xml(text: str, first_line: int) -> Element:
         if len(stack) > DEEPEST:
             raise Malformed(Problem(Trouble.INVALID_XML, 0, "", f"at most {DEEPEST} levels"))
         line = parser.CurrentLineNumber + first_line - 1
-        element = Element(name, values, line, parent=stack[-1] if len(stack) > 1 else None)
+        parent = stack[-1] if len(stack) > 1 else None
+        element = Element(name, values, line, parser.CurrentColumnNumber, parent=parent)
         stack[-1].inside.append(element)
         stack.append(element)
 

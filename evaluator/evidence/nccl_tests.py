@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluator.evidence.benchmarks import BUS_FACTORS
 from evaluator.evidence.documents import Malformed, find_json
 from evaluator.evidence.lines import Line, Paste
 from evaluator.evidence.readings import (
@@ -50,25 +51,37 @@ FACTOR_ALL_REDUCE = 2.0
 
 @dataclass(slots=True)
 class Run:
-    """What was gathered of one output."""
+    """What was gathered of one output. `joined` where two ranks stand on one line."""
 
     line: int = 0
     operation: str = "unknown"
     names: dict[int, str] = field(default_factory=dict)
-    places: list[tuple[str, str]] = field(default_factory=list)
+    places: dict[int, tuple[str, str]] = field(default_factory=dict)
     rows: list[BenchmarkRow] = field(default_factory=list)
     failed: int = 0
     line_failed: int = 0
     closed: bool = False
+    joined: bool = False
     cut: int = 0
     version: str | None = None
 
     @property
     def nodes(self) -> int | None:
         """Machines, by host names or by device numbers that occur again. None: nothing says."""
-        hosts = {host for host, _ in self.places if host}
-        numbers = Counter(device for _, device in self.places)
+        hosts = {host for host, _ in self.places.values() if host}
+        numbers = Counter(device for _, device in self.places.values())
         return max(len(hosts), *numbers.values()) if numbers else None
+
+    @property
+    def ranks(self) -> int | None:
+        """How many took part: those that are listed, where none of them is missing in the list or
+        by the two bandwidths of the rows.
+        """
+        counted = len(self.names)
+        if not counted:
+            return _ranks(self.rows)
+        all_listed = counted == max(self.names) + 1 and not self.joined
+        return counted if all_listed and _agrees(self, counted) else None
 
 
 def read_nccl_tests(paste: Paste) -> Iterator[Reading]:
@@ -106,8 +119,10 @@ def _take_line(run: Run, line: Line, paste: Paste) -> None:
     if operation and run.operation == "unknown":
         run.operation = operation[1]
     if rank:
-        run.names[int(rank["rank"])] = rank["name"].strip()
-        run.places.append((rank["host"] or "", rank["device"]))
+        number = int(rank["rank"])
+        run.joined = run.joined or "Rank " in rank["name"]
+        run.names[number] = "" if paste.cut_at(line) else rank["name"].strip()
+        run.places[number] = (rank["host"] or "", rank["device"])
     elif bounds:
         run.closed = True
         if bounds[2] == "FAILED" or int(bounds[1]):
@@ -196,9 +211,8 @@ def _json(paste: Paste) -> Run:
             told = device.get("device_info") or device.get("name") or device.get("device_name")
             run.names[at] = str(told or "")[:80]
             if device.get("hostname") or "device" in device:
-                run.places.append(
-                    (str(device.get("hostname") or ""), str(device.get("device", at)))
-                )
+                host, number = device.get("hostname") or "", device.get("device", at)
+                run.places[at] = (str(host), str(number))
     for result in value["results"]:
         if isinstance(result, dict):
             _take_result(run, result, document.line)
@@ -261,7 +275,7 @@ def _reading(run: Run) -> Reading:
         expected = "results without an error"
         problem = Problem(Trouble.DATA_CORRUPTION, run.line_failed, expected=expected)
         raise UnreadableEvidence([problem], Format.NCCL_TESTS)
-    ranks = len(run.names) or _ranks(run.rows)
+    ranks = run.ranks
     problems = tuple(_problems(run, ranks))
     return Reading(
         format=Format.NCCL_TESTS,
@@ -286,11 +300,32 @@ def _ranks(rows: list[BenchmarkRow]) -> int | None:
     return round(2 / (FACTOR_ALL_REDUCE - factor)) if factor < FACTOR_ALL_REDUCE * 0.995 else None
 
 
+FACTORS = [BUS_FACTORS[name] for name in ("all_reduce", "all_gather", "broadcast")]
+"""Of operations that share a factor one each."""
+PRINTED_TO = 0.005
+SLACK = 1.005
+"""Half of the last printed digit in GB/s, and what a source that rounds again may add."""
+
+
+def _agrees(run: Run, ranks: int) -> bool:
+    """Whether the two bandwidths of the fastest row lie apart by the factor of so many ranks."""
+    top = max(run.rows, key=lambda row: row.algbw_gb_s, default=None)
+    if top is None or ranks == 1 or top.algbw_gb_s <= 2 * PRINTED_TO:
+        return True
+    low = (top.busbw_gb_s - PRINTED_TO) / (top.algbw_gb_s + PRINTED_TO) / SLACK
+    high = (top.busbw_gb_s + PRINTED_TO) / (top.algbw_gb_s - PRINTED_TO) * SLACK
+    named = BUS_FACTORS.get(run.operation)
+    return any(low <= factor(ranks) <= high for factor in ([named] if named else FACTORS))
+
+
 def _problems(run: Run, ranks: int | None) -> Iterator[Problem]:
     if ranks == 1 or (run.rows and all(row.best_busbw_gb_s == 0 for row in run.rows)):
         yield Problem(Trouble.SINGLE_RANK, run.line, expected="two ranks or more")
     if run.cut or not run.rows:
         yield Problem(Trouble.TRUNCATED, run.cut or run.line, expected="whole rows")
+    if run.names and ranks is None:
+        expected = "a line for each rank, as many as the bandwidths of the rows tell"
+        yield Problem(Trouble.TRUNCATED, run.line, f"{len(run.names)} ranks", expected)
 
 
 def _signs(run: Run, problems: tuple[Problem, ...]) -> Iterator[Sign]:

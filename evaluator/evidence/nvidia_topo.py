@@ -117,8 +117,11 @@ def _assumed_devices(block: Block, legend: dict[str, str]) -> tuple[str, ...]:
     width = max(len(row.cells) for row in block.rows)
     names: list[str | None] = [None] * width
     for row in block.rows:
-        if "X" in row.cells:
-            names[row.cells.index("X")] = row.name
+        own = row.cells.index("X") if "X" in row.cells else None
+        if own is not None and row.name != f"GPU{own}" and GPU.fullmatch(row.name):
+            continue  # shifted: GPUs stand first, each in the column of its number
+        if own is not None:
+            names[own] = row.name
     if not any(GPU.fullmatch(row.name) for row in block.rows):
         return tuple(name for name in names if name)
     gpus = _gpu_columns(names, width, legend, block.rows)
@@ -168,8 +171,9 @@ def _misfit(table: Table, row: Row, cells: list[str]) -> Problem | None:
         return Problem(Trouble.UNKNOWN_CLASS, number, f"{len(cells)} cells", f"{width} cells")
     if rest and CELL.fullmatch(rest[0]):
         return Problem(Trouble.UNKNOWN_CLASS, number, rest[0], f"no more than {width} cells")
-    if len(cells) > own and cells[own] != "X":
-        return Problem(Trouble.UNKNOWN_CLASS, number, cells[own][:40], f"X in column {row.name}")
+    if (len(cells) > own and cells[own] != "X") or cells.count("X") > 1:
+        read = " ".join(cells)[:40]
+        return Problem(Trouble.UNKNOWN_CLASS, number, read, f"one X, in column {row.name}")
     return None
 
 

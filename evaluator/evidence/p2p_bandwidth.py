@@ -169,10 +169,14 @@ def _matrix(
     table: tuple[str | None, bool | None, bool | None, Rows], count: int
 ) -> BandwidthMatrix:
     title, both_ways, p2p, rows = table
-    padded = tuple(
-        tuple([*rows.get(gpu, [])[:count], *[None] * count][:count]) for gpu in range(count)
-    )
+    padded = tuple(_row(rows.get(gpu, []), count) for gpu in range(count))
     return BandwidthMatrix(title or "", both_ways, p2p, padded)
+
+
+def _row(figures: list[float], count: int) -> tuple[float | None, ...]:
+    """Where a figure is missing, which pair the others belong to is not known."""
+    known = figures if len(figures) == count else []
+    return tuple([*known, *[None] * count][:count])
 
 
 def _problems(run: Run, tables: tuple[BandwidthMatrix, ...], count: int) -> Iterator[Problem]:

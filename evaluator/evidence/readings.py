@@ -251,6 +251,7 @@ class Reading:
 
     `line` is where the output begins in the paste. `matrix` holds link classes in the driver's
     words (`NV18`, `XGMI`, `PIX`, `PHB`, `SYS`, ...), None when the text holds no matrix.
+    `sure` is the same without what lost lines could have changed unseen; None where they cannot.
     """
 
     format: Format
@@ -296,10 +297,16 @@ class Reading:
     device_to_host_gb_s: float | None = None
     slow_gpus: tuple[int, ...] | None = None
     shared_memory_bytes: int | None = None
+    sure: Reading | None = None
 
     @property
     def whole(self) -> bool:
         return self.standing is Standing.OK
+
+    @property
+    def believed(self) -> Reading:
+        """What may count for a machine."""
+        return self.sure or self
 
     @property
     def measured(self) -> bool:

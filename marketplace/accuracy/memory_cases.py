@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 from evaluator.configs import read_model
+from evaluator.engines import engine
 from evaluator.fields import InvalidWorkload
 from evaluator.formats import KV_BYTES, WeightFormat, weight_format
 from evaluator.gpus import specs
@@ -185,14 +186,15 @@ def serving_of(case: Case) -> ServingJob:
         raise NotJudged(f"a cache of {kv_dtype}")
     longest = stated.get("max_model_len") or case.model.get("max_position_embeddings") or 1
     sequences = stated.get("max_num_seqs")
+    name, version = stated.get("engine") or "", stated.get("engine_version") or ""
     return ServingJob(
-        engine=stated.get("engine") or "",
-        engine_version=stated.get("engine_version") or "",
+        engine=name,
+        engine_version=version,
         kv_dtype=kv_dtype,
         input_tokens=longest,
         output_tokens=0,
         concurrency=1,
-        memory_utilization=stated.get("memory_utilization") or 0.9,
+        memory_utilization=stated.get("memory_utilization") or engine(name, version).fraction,
         max_num_seqs=sequences,
         max_num_batched_tokens=stated.get("max_num_batched_tokens"),
         mla_kv=stated.get("mla_kv") is not False,

@@ -14,7 +14,7 @@ from evaluator.parameters import total_params
 from evaluator.partition import rank_classes
 from evaluator.plans import Plan
 from evaluator.ranges import Range, total
-from evaluator.serving import engine_of
+from evaluator.serving import allowance_of, engine_of, free_share
 from evaluator.states import states_component
 from evaluator.units import GIB
 from marketplace.accuracy.memory_cases import (
@@ -51,17 +51,17 @@ def kv_room(case: Case) -> Range:
     left = case.observed_bytes("kv")
     if left is not None:
         return _logged(left)
-    job = serving_of(case)
-    runs = engine_of(job)
-    share = 1.0 if runs.share is Share.NONE else job.memory_utilization
-    allowed = reported_bytes(case) * share
+    workload = workload_of(case)
+    runs = engine_of(serving_of(case))
+    allowed = allowance_of(workload, plan_of(case)).of(reported_bytes(case))
     inside = {name: ours for name, ours in PARTS.items() if ours[0] not in runs.outside}
     taken = [_part(case, name, ours) for name, ours in inside.items()]
-    return Range(
+    room = Range(
         allowed - sum(part.high for part in taken),
         allowed - sum(part.typical for part in taken),
         allowed - sum(part.low for part in taken),
     )
+    return room.scaled(free_share(serving_of(case)) if runs.share is Share.FREE else 1.0)
 
 
 HALF_A_DIGIT = 0.005 * GIB

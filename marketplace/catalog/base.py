@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Protocol, runtime_checkable
 
 from evaluator.findings import Finding
@@ -102,7 +103,7 @@ class Batch:
     `complete` says whether the pages were proved whole, so that an absent listing is really gone.
     `hold` is a reason to publish nothing of it until a person looked, `fingerprint` names the
     structure that was read, `fields` its names one by one. `skipped` are digests of rows that
-    stand here as they were read before.
+    stand here as they were read before. `dated` is the newest day that the pages give themselves.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -114,6 +115,7 @@ class Batch:
     fingerprint: str = ""
     fields: tuple[tuple[str, ...], ...] = ()
     skipped: tuple[str, ...] = ()
+    dated: date | None = None
 
 
 class Adapter(Protocol):

@@ -210,13 +210,14 @@ def _table_lines(workload: Workload, result: Shortlist, now: datetime) -> Iterat
 def _with_warnings(
     shown: tuple[Candidate, ...], now: datetime, told: Mapping[int, Advice]
 ) -> Iterator[str]:
-    """Each row, and below it the advice on it and what is not known about it."""
+    """Each row, and below it the advice on it, what fails, and what is not known about it."""
     head, *lines = as_table(HEAD, [cells(one, now) for one in shown]).splitlines()
     yield head
     for line, candidate in zip(lines, shown, strict=True):
         yield line
         if id(candidate) in told:
             yield from (f"     {words}" for words in advice_lines(told[id(candidate)]))
+        yield from (f"     ✗ {plain(words)}" for words in candidate.shortfalls)
         yield from (f"     ! {plain(words)}" for words in warnings_of(candidate))
         yield from (f"     · {plain(words)}" for words in moot_of(candidate))
 

@@ -12,8 +12,10 @@ from django.db.models import F, Q
 
 from marketplace import outbox
 from marketplace.catalog.base import Quarantined
+from marketplace.catalog.dates import judge_age
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
 from marketplace.models.catalog import Outcome
+from marketplace.page_dates import last_day, noted
 from marketplace.sync.claims import finish, hold_fence
 from marketplace.sync.drafts import LISTINGS, Packed, named
 from marketplace.sync.history import record_versions
@@ -48,7 +50,7 @@ def publish(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
             counts=counts,
             drift=drift.as_json(plan.gone),
             layout=plan.sketch.columns,
-            findings=[cleaned_finding(each) for each in plan.sketch.findings],
+            findings=_findings(plan, sighting),
         )
 
 
@@ -63,8 +65,14 @@ def _hold(run: SyncRun, plan: Plan, sighting: Sighting) -> SyncRun:
         plan.held,
         counts=run.counts | _counts(plan, sighting) | _losses(plan),
         drift=drift.as_json(plan.gone),
-        findings=[cleaned_finding(each) for each in plan.sketch.findings],
+        findings=_findings(plan, sighting),
     )
+
+
+def _findings(plan: Plan, sighting: Sighting) -> list[dict[str, Any]]:
+    """What the pages say besides their rows. Old news is news of its listings still: they stay."""
+    aged = judge_age(plan.sketch.dated, sighting.seen_at.date())
+    return [cleaned_finding(each) for each in (*plan.sketch.findings, *filter(None, [aged]))]
 
 
 def _losses(plan: Plan) -> dict[str, str]:
@@ -81,7 +89,14 @@ def publish_unchanged(run: SyncRun, seen_at: datetime) -> SyncRun:
         count = current.filter(pk__in=seen.values("pk")).update(last_seen=seen_at)
         _refresh_age(run, seen_at)
         counts = run.counts | {"listings": count, "unchanged": count}
-        return finish(run, Outcome.UNCHANGED, counts=counts)
+        dated = last_day(run.source_id)
+        aged = judge_age(dated, seen_at.date())
+        return finish(
+            run,
+            Outcome.UNCHANGED,
+            counts=counts | noted(dated),
+            findings=[cleaned_finding(aged)] if aged else [],
+        )
 
 
 def _refresh_age(run: SyncRun, seen_at: datetime) -> None:
@@ -201,6 +216,7 @@ def _counts(plan: Plan, sighting: Sighting) -> dict[str, Any]:
         "gone": len(plan.gone),
         "quarantined": dict(sorted(reasons.items())),
         "left_out": dict(sorted(plan.sketch.left_out.items())),
+        **noted(plan.sketch.dated),
     }
 
 

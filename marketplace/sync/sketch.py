@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from evaluator.findings import Code, Finding, finding
@@ -60,6 +60,7 @@ class Sketch:
     doubt: str = ""
     complete: bool = True
     hold: Finding | None = None
+    dated: date | None = None
     several_pages: bool = False
     priced: int = 0
     lost_prices: int = 0
@@ -93,6 +94,7 @@ class Sketch:
         self.findings += batch.findings
         self.complete = self.complete and batch.complete
         self.hold = self.hold or batch.hold
+        self.dated = max(filter(None, (self.dated, batch.dated)), default=None)
 
     def _skip(self, lines: Sequence[Line]) -> None:
         self.skipped += lines

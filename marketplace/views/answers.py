@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from django.utils import timezone
 from evaluator.candidates import Candidate
 from evaluator.economics import DEFAULT_CURRENCY, terms_of
 from evaluator.jobs import Workload
+from evaluator.machine import Machine
 from evaluator.shortlist import Shortlist
 from marketplace import rankings
 from marketplace.cost_scatter import CostScatter
@@ -48,6 +49,11 @@ class Answer:
     scatter: CostScatter | None
     demands: Mapping[str, Any]
     offered: Offered
+
+    def machines(self, rows: Iterable[Candidate]) -> dict[str, Machine]:
+        """Behind each row, by the key of its offering: as the viewer may know it."""
+        held = [(row.offering.key, row.offering.configuration) for row in rows]
+        return {key: self.offered.machine(name) for key, name in held}
 
 
 class Question:

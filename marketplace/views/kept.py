@@ -13,7 +13,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from evaluator.reports import evaluator_version
-from marketplace.versions import catalog_version
+from marketplace.versions import catalog_version, one_version
 
 View: TypeAlias = Callable[..., HttpResponse]
 
@@ -38,18 +38,23 @@ def kept_a_minute(view: View) -> View:
 
     @wraps(view)
     def answer(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
-        if request.method != "GET" or any(name in request.COOKIES for name in OWN):
-            return view(request, *arguments, **named)
-        key = _key(request)
-        kept = _kept(key)
-        if kept is not None:
-            return kept
-        response = view(request, *arguments, **named)
-        if TOKEN_MADE not in request.META:
-            _keep(key, response)
-        return response
+        with one_version():
+            if request.method != "GET" or any(name in request.COOKIES for name in OWN):
+                return view(request, *arguments, **named)
+            return _kept_or_made(request, lambda: view(request, *arguments, **named))
 
     return answer
+
+
+def _kept_or_made(request: HttpRequest, make: Callable[[], HttpResponse]) -> HttpResponse:
+    key = _key(request)
+    kept = _kept(key)
+    if kept is not None:
+        return kept
+    response = make()
+    if TOKEN_MADE not in request.META:
+        _keep(key, response)
+    return response
 
 
 def _key(request: HttpRequest) -> tuple[Any, ...]:

@@ -36,7 +36,7 @@ def links_context(
         "timeline": timeline(held),
         "conflicts": [one for one in machine.conflicts if rented],
         "mismatched": _mismatched(held),
-        "elsewhere": seen_elsewhere(row),
+        "elsewhere": seen_elsewhere(row, held),
         "others": accepted_machines(row, held, rented),
         "commands": commands_for(machine),
         "benchmark": benchmark_for(machine),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -27,6 +28,7 @@ from marketplace.forms import preset_names
 from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
+from marketplace.page_dates import day_of_pages, old_news
 from marketplace.price_history import Observation, price_history
 from marketplace.shelf import shelf
 from marketplace.views.attributes import attributes_of, other_words
@@ -51,18 +53,21 @@ DRAWN = {
 @require_safe
 @kept_a_minute
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
-    row = get_object_or_404(listings.detailed(), pk=listing_id)
+    row = get_object_or_404(listings.detailed().annotate(page_day=day_of_pages()), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     rented = own_machines(request.user, [row.pk]).get(row.pk)
     machine, verdict = machine_of(row, rented), evaluations.judge_listing(workload, row, rented)
     plan = chosen_plan(verdict, request.GET.get("plan", ""))
-    group = listings.offerings(Listing.objects.filter(pk=row.pk))
+    group = [listings.offering_of(row)]
     context = {
         "section": "listings",
         "listing": row,
         "attributes": attributes_of(row, machine),
         "other_words": other_words(row),
-        "findings": [recall(stored) for stored in row.findings],
+        "findings": [
+            *(recall(stored) for stored in row.findings),
+            *old_news(getattr(row, "page_day", None), timezone.now().date()),
+        ],
         "presets": preset_names(),
         "slug": slug,
         "workload": workload,
@@ -94,7 +99,8 @@ def _similar(row: Listing) -> dict[str, Any]:
     }
     passing = held.where(same) & (held.keys != row.pk)
     found = held.page(passing, "price", 0, SIMILAR_SHOWN)
-    rows = Listing.objects.select_related("provider").in_bulk(found.keys)
+    others = Listing.objects.select_related("provider").order_by()
+    rows = others.defer("words", "findings", "corrections").in_bulk(found.keys)
     return {
         "similar": [rows[key] for key in found.keys if key in rows],
         "similar_total": found.total,
@@ -105,7 +111,12 @@ def chosen_preset(slug: str) -> tuple[str, Workload]:
     """The preset that an address names, or the first one."""
     presets = workload_presets()
     known = slug if slug in presets else next(iter(presets))
-    return known, parse_workload(presets[known])
+    return known, _preset(known)
+
+
+@cache
+def _preset(slug: str) -> Workload:
+    return parse_workload(workload_presets()[slug])
 
 
 def chosen_plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:

@@ -146,7 +146,9 @@ def _on_shelf(key: str, node: Node) -> Node:
 def _rows(held: Shelf, keys: Sequence[int]) -> list[Listing]:
     """The rows of a page in their order, each with its prices and how many are like it."""
     in_force = Price.objects.filter(superseded_at__isnull=True)
-    rows = Listing.objects.select_related("provider").defer("words", "findings", "corrections")
+    in_force = in_force.order_by("purchase", "term", "-first_seen")
+    rows = Listing.objects.select_related("provider").order_by()
+    rows = rows.defer("words", "findings", "corrections", "provider__notes")
     read = rows.prefetch_related(Prefetch("prices", in_force, to_attr="in_force")).in_bulk(keys)
     found: list[Any] = [read[key] for key in keys if key in read]
     alike = same_hardware(found, held)

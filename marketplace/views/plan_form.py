@@ -22,7 +22,7 @@ from marketplace.evidence import Viewer
 from marketplace.forms import PASTE_LIMIT, as_workload, preset_names, read_json
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
-from marketplace.views.widgets import PlainSelect
+from marketplace.templating.controls import PlainSelect
 
 MOST_GPUS = 72
 """GPUs of the largest machine that is rented as one."""

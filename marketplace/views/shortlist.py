@@ -87,7 +87,7 @@ def _answer(request: HttpRequest, question: Question, context: Mapping[str, Any]
         return drawing(SCATTER, "scatter", found.scatter, "cost-against-time")
     now = timezone.now()
     rows = rows_to_advise(found.result, found.best)
-    page["advised"] = advised(found.workload, found.result, rows, now, request.user)
+    page["advised"] = advised(found.workload, found.result, rows, now, found.machines(rows))
     page |= {
         "next": changed(request, {"after": found.ranked.next_key}),
         "first": changed(request, {}),

@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from evaluator.engines import ENGINES
+from evaluator.engines import engines
 from evaluator.fields import InvalidWorkload
 from evaluator.formats import KV_BYTES, weight_format_names
 from evaluator.jobs import Recompute, Task, Workload
@@ -18,7 +18,7 @@ from evaluator.plans import Plan, refusal_of
 from evaluator.recipes import RECIPES
 from evaluator.workload import parse_workload, workload_presets
 from marketplace.forms import PASTE_LIMIT, as_workload, read_json
-from marketplace.views.widgets import PlainSelect
+from marketplace.templating.controls import PlainSelect
 
 LENGTHS = tuple(2**n for n in range(7, 18))
 BATCHES = tuple(2**n for n in range(8))
@@ -26,7 +26,7 @@ CROWD = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 DEGREES = tuple(2**n for n in range(7))
 """Stops of the sliders; the number beside a slider takes any value."""
 
-SERVED = ("engine", "kv_dtype", "input_tokens", "output_tokens", "concurrency")
+SERVED = ("engine", "engine_version", "kv_dtype", "input_tokens", "output_tokens", "concurrency")
 SERVED_SHARE = "memory_utilization"
 TRAINED = (
     *("optimizer", "precision", "seq_len", "micro_batch", "global_batch", "recompute"),
@@ -75,7 +75,13 @@ class WorkloadForm(forms.Form):
         widget=PlainSelect,
     )
     engine = forms.ChoiceField(
-        label="Engine", choices=_choices(ENGINES, "vllm"), required=False, widget=PlainSelect
+        label="Engine", choices=_choices(engines(), "vllm"), required=False, widget=PlainSelect
+    )
+    engine_version = forms.CharField(
+        label="Its version",
+        max_length=40,
+        required=False,
+        widget=forms.TextInput(attrs={"placeholder": "the usual", "spellcheck": "false"}),
     )
     kv_dtype = forms.ChoiceField(
         label="KV cache in", choices=_choices(KV_BYTES, "bf16"), required=False, widget=PlainSelect

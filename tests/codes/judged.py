@@ -17,6 +17,7 @@ from evaluator.machine import Availability, LinkClass, Machine
 from evaluator.prices import Basis, Quote, TimeUnit
 from evaluator.shortlist import Offering, shortlist
 from evaluator.units import GB
+from evaluator.workload import parse_workload
 from tests.codes.pages import Made, Maker
 from tests.evaluator.machines import SERVE_8B, machine, preset, serve, train, with_shape
 from tests.evaluator.pasted import (
@@ -87,6 +88,11 @@ def of_offer(amount: str | None, availability: Availability = Availability.AVAIL
         return tuple(one for row in shown for one in row.findings)
 
     return made
+
+
+def _without_attention() -> Made:
+    document = {"task": "finetune", "lora": {"rank": 8}, "model": {"preset": "mamba-2.8b"}}
+    return parse_workload(document).findings
 
 
 def _config(**keys: Any) -> Maker:
@@ -168,6 +174,7 @@ JUDGED: Mapping[Code, Maker] = {
     Code.HOST_RAM_SMALL: of_plans(WIDE, machine(gb=80, ram_bytes=declared(64 * GB))),
     Code.HOST_UNKNOWN: of_plans(preset(SERVE_8B), machine(gb=80)),
     Code.MODEL_KEYS_IGNORED: _config(mystery_gate=3),
+    Code.NO_ADAPTERS: _without_attention,
     Code.ARCHITECTURE_UNKNOWN: of_plans(
         with_shape(WIDE, computable=False, given_params=None), machine(gb=80)
     ),

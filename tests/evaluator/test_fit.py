@@ -13,6 +13,7 @@ from evaluator.jobs import Workload
 from evaluator.memory import budget, fit, smallest_change
 from evaluator.plans import Plan
 from evaluator.ranges import Range
+from evaluator.shares import Allowance
 from evaluator.workload import parse_workload
 
 
@@ -21,7 +22,7 @@ def rank(name: str, **sizes: tuple[float, float, float]) -> RankBudget:
 
 
 def of(*ranks: RankBudget, utilization: float = 1.0, outside: tuple[str, ...] = ()) -> MemoryBudget:
-    return MemoryBudget(ranks, utilization, outside=outside)
+    return MemoryBudget(ranks, Allowance(utilization), outside=outside)
 
 
 FIRST = rank("first", weights=(8, 10, 11))

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluator.hardware import Column
 from evaluator.lanes import Lanes, Order
 
 OFFERS = st.lists(
@@ -26,11 +27,11 @@ def test_each_lane_holds_what_is_alike_by_rate_and_place(
     offers: list[tuple[int, bool, float]],
 ) -> None:
     lanes = lanes_of(offers)
-    assert sorted(lanes.offer) == list(range(len(offers)))
+    assert sorted(lanes.every.offer) == list(range(len(offers)))
     assert lanes.offers.sum() == sum(range(1, len(offers) + 1))
     signs = set()
     for lane in range(len(lanes)):
-        held = lanes.offer[lanes.members(np.array([lane]))].tolist()
+        held = lanes.every.offer[lanes.members(np.array([lane]))].tolist()
         assert lanes.leaders[lane] == held[0]
         assert held == sorted(held, key=lambda at: (np.nan_to_num(offers[at][2]), at))
         (sign,) = {(*offers[at][:2], bool(np.isnan(offers[at][2]))) for at in held}
@@ -45,21 +46,38 @@ def test_what_is_kept_stays_in_its_lane_and_order(
     lanes = lanes_of(offers)
     wanted = np.array([by.random() < 0.5 for _ in offers])  # type: ignore[attr-defined]
     kept, left = lanes.keep(wanted)
-    assert kept.offer.tolist() == lanes.offer[wanted].tolist()
-    assert kept.size.tolist() == lanes.size[wanted].tolist()
+    assert kept.every.offer.tolist() == lanes.every.offer[wanted].tolist()
+    assert kept.every.size.tolist() == lanes.every.size[wanted].tolist()
     places = np.flatnonzero(wanted)
-    assert left[kept.lane_of(np.arange(len(kept.offer)))].tolist() == lanes.lane_of(places).tolist()
+    assert left[kept.lane_of(kept.places)].tolist() == lanes.lane_of(places).tolist()
+    assert kept.every.place[kept.every.offer].tolist() == kept.places.tolist()
     assert (kept.groups > 0).all()
+
+
+@given(OFFERS, st.randoms(use_true_random=False))
+def test_whole_lanes_are_kept_as_group_by_group(
+    offers: list[tuple[int, bool, float]], by: object
+) -> None:
+    lanes = lanes_of(offers)
+    marked = np.array([by.random() < 0.5 for _ in range(len(lanes))])  # type: ignore[attr-defined]
+    same(lanes.keep_lanes(marked), lanes.keep(np.repeat(marked, lanes.groups)))
+
+
+def same(quick: tuple[Lanes, Column], kept: tuple[Lanes, Column]) -> None:
+    """The same groups in the same lanes, wherever they stand."""
+    for one, other in zip(views(*quick), views(*kept), strict=True):
+        assert one.tolist() == other.tolist()
+
+
+def views(lanes: Lanes, left: Column) -> tuple[Column, ...]:
+    every = lanes.every.at(lanes.places)
+    return (left, every.offer, every.size, lanes.groups, lanes.offers, lanes.leaders)
 
 
 @given(OFFERS, st.data())
 def test_one_can_be_left_out(offers: list[tuple[int, bool, float]], data: st.DataObject) -> None:
     lanes, place = lanes_of(offers), data.draw(st.integers(0, len(offers) - 1))
-    quick, left = lanes.without(place)
-    kept, others = lanes.keep(np.arange(len(offers)) != place)
-    assert left.tolist() == others.tolist()
-    for name in ("offer", "size", "start"):
-        assert getattr(quick, name).tolist() == getattr(kept, name).tolist()
+    same(lanes.without(place), lanes.keep(np.arange(len(offers)) != place))
 
 
 def test_nothing_makes_no_lanes() -> None:

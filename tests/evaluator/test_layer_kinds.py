@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from evaluator.adapters import adapter_params, adapters_in_layer
+from evaluator.adapters import adapter_params
 from evaluator.configs import read_model
+from evaluator.fields import InvalidWorkload
 from evaluator.findings import Code
 from evaluator.formats import weight_format
 from evaluator.jobs import Lora, ServingJob, Workload
 from evaluator.kv_cache import bytes_per_token, cache_sizes, state_bytes
+from evaluator.lora_targets import adapters_in_layer
 from evaluator.memory import budget
 from evaluator.parameters import active_params, layer_parts, total_params
 from evaluator.partition import rank_classes, stages_of
@@ -20,7 +23,16 @@ from evaluator.ranges import Range
 from evaluator.shapes import Feed, Layer, Mixer, StateSpace
 from evaluator.weights import weights_on
 from evaluator.workload import parse_workload
-from tests.evaluator.hybrids import ALL, MAMBA, NEMOTRON, SHAPES
+from tests.evaluator.hybrids import (
+    ALL,
+    FALCON_H1,
+    MAMBA,
+    NEMOTRON,
+    ORIGINAL_MAMBA,
+    ORIGINAL_MAMBA_2,
+    SHAPES,
+    ZAMBA,
+)
 
 ONE = Plan()
 
@@ -33,6 +45,7 @@ ONE = Plan()
         ("mamba2", 7_285_403_648),
         ("jamba", 51_570_323_328),
         ("nemotron", 31_577_937_344),
+        ("falcon_h1", 521_411_104),
     ],
 )
 def test_a_published_total_is_met_to_the_parameter(name: str, published: int) -> None:
@@ -70,6 +83,7 @@ def test_every_key_of_a_hybrid_is_understood(name: str) -> None:
         ("mamba", "state_size"),
         ("mamba", "conv_kernel"),
         ("mamba", "expand"),
+        ("falcon_h1", "mamba_n_heads"),
         ("mamba2", "num_heads"),
         ("mamba2", "n_groups"),
         ("jamba", "attn_layer_offset"),
@@ -207,3 +221,116 @@ def part_of(job: Workload, plan: Plan, name: str) -> Range:
     found = budget(job, plan).ranks[0].component(name)
     assert found is not None
     return found.bytes
+
+
+# --- attention and a state side by side
+
+
+def test_a_layer_that_does_both_keeps_tokens_and_a_state() -> None:
+    shape, job = SHAPES["falcon_h1"], ServingJob()
+    rank = rank_classes(shape, Plan(pp=2))[0]
+    assert (rank.cached, rank.recurrent) == (18, 18)
+    assert bytes_per_token(shape, job, Plan(pp=2), rank) == 18 * 2 * 2 * 64 * 2
+    state = 1536 * 128 + 3 * (1536 + 2 * 128)
+    assert state_bytes(cache_sizes(shape, job), Plan(pp=2), rank) == 18 * 4 * state
+
+
+def test_adapters_of_a_layer_that_does_both_stand_on_both() -> None:
+    both, alone = Layer(Mixer.BOTH, Feed.DENSE), Layer(Mixer.ATTENTION, Feed.DENSE)
+    lora = Lora(8, ("q_proj", "in_proj"))
+    attention = adapters_in_layer(SHAPES["falcon_h1"], lora, alone)
+    assert attention == 8 * (1024 + 512)
+    inside = 8 * (1024 + 1536 + 1536 + 256 + 24)
+    assert adapters_in_layer(SHAPES["falcon_h1"], lora, both) == attention + inside
+
+
+@pytest.mark.parametrize("key", ["projectors_bias", "mlp_bias", "attention_bias"])
+def test_a_bias_of_a_parallel_hybrid_asks_for_a_count(key: str) -> None:
+    shape, _ = read_model(FALCON_H1 | {key: True})
+    assert total_params(shape) is None
+
+
+# --- blocks that layers share
+
+
+def test_shared_blocks_count_once_and_their_adapters_every_time() -> None:
+    shape, findings = read_model(ZAMBA)
+    assert total_params(shape) == 1_215_064_704
+    assert findings == []
+    assert (shape.cached_layers, shape.recurrence and shape.recurrence.layers) == (6, 38)
+
+
+def test_shared_blocks_are_budgeted_by_their_count() -> None:
+    served = parse_workload({"task": "serve", "model": ZAMBA})
+    trained = parse_workload({"task": "train", "model": ZAMBA})
+    weights = budget(served, ONE).ranks[0].component("weights")
+    states = budget(trained, ONE).ranks[0].component("model_states")
+    assert weights
+    assert states
+    assert weights.bytes.typical == pytest.approx(2 * 1_215_064_704, rel=0.01)
+    assert states.bytes.typical == 16 * 1_215_064_704
+
+
+@pytest.mark.parametrize("missing", ["mamba_d_state", "adapter_rank", "layers_block_type"])
+def test_shared_blocks_without_a_size_ask_for_a_count(missing: str) -> None:
+    shape, findings = read_model(ZAMBA | {missing: None})
+    assert total_params(shape) is None
+    assert Code.ARCHITECTURE_UNKNOWN in {one.code for one in findings}
+
+
+# --- configs of the original repository
+
+
+@pytest.mark.parametrize(
+    ("config", "published"), [(ORIGINAL_MAMBA, 2_768_345_600), (ORIGINAL_MAMBA_2, 2_702_599_680)]
+)
+def test_an_original_config_gives_the_published_total(
+    config: dict[str, Any], published: int
+) -> None:
+    shape, findings = read_model(config)
+    assert total_params(shape) == published
+    assert findings == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"attn_layer_idx": [9]},
+        {"d_intermediate": 4096},
+        {"ssm_cfg": {"layer": "Mamba3"}},
+        {"ssm_cfg": {"layer": "Mamba2", "unheard": 1}},
+    ],
+)
+def test_an_original_config_with_other_layers_asks_for_a_count(changed: dict[str, Any]) -> None:
+    shape, _ = read_model(ORIGINAL_MAMBA_2 | changed)
+    assert total_params(shape) is None
+
+
+def test_a_size_of_an_original_config_that_is_no_number_is_refused() -> None:
+    with pytest.raises(InvalidWorkload, match=r"model.ssm_cfg.d_state: read 'many'"):
+        read_model(ORIGINAL_MAMBA | {"ssm_cfg": {"d_state": "many"}})
+
+
+# --- adapters where nothing attends
+
+
+@pytest.mark.parametrize("task", ["finetune", "serve"])
+def test_usual_targets_on_a_model_without_attention_are_told(task: str) -> None:
+    document = {"task": task, "model": MAMBA, "lora": {"rank": 8}}
+    found = {one.code: one.sentence for one in parse_workload(document).findings}
+    assert "q_proj" in found[Code.NO_ADAPTERS]
+
+
+@pytest.mark.parametrize("target", ["in_proj", "out_proj"])
+def test_a_target_that_a_model_has_clears_it(target: str) -> None:
+    document = {"task": "finetune", "model": MAMBA, "lora": {"targets": ["q_proj", target]}}
+    workload = parse_workload(document)
+    assert workload.findings == ()
+    assert workload.training
+    assert workload.training.lora
+    assert adapter_params(workload.model, workload.training.lora) > 0
+
+
+def test_a_model_of_unknown_parts_is_not_judged_by_its_targets() -> None:
+    document = {"task": "finetune", "model": ZAMBA, "lora": {"rank": 8}}
+    assert Code.NO_ADAPTERS not in {one.code for one in parse_workload(document).findings}

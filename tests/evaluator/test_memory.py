@@ -24,6 +24,7 @@ from evaluator.plans import Plan, refusal_of
 from evaluator.ranges import Range, exact
 from evaluator.recipes import RECIPES
 from evaluator.shapes import Attention, ModelShape, Norms
+from evaluator.shares import Allowance
 from evaluator.states import local_count, sharded_bytes_per_param, trainable_params
 from evaluator.units import GB, GIB
 from evaluator.weights import weights_on
@@ -380,7 +381,8 @@ def test_every_name_that_can_be_pinned_is_a_component() -> None:
     seeing = preset("llama-3.1-8b")
     seeing = replace(seeing, given_params=(total_params(seeing) or 0) + 10**9)
     extras = serving(lora={}, draft_params=10**9, engine="tensorrt-llm")
-    jobs = (serving(), training(), training(zero_stage=2), replace(extras, model=seeing))
+    margin = serving(engine="llama.cpp", engine_version="b7414")
+    jobs = (serving(), training(), training(zero_stage=2), replace(extras, model=seeing), margin)
     plans = (Plan(dp=2), Plan(dp=2, shard=2), Plan(tp=2))
     ranks = [rank for job in jobs for plan in plans for rank in budget(job, plan).ranks]
     assert {part.name for rank in ranks for part in rank.components} == set(COMPONENTS)
@@ -490,7 +492,8 @@ def test_a_stated_count_is_enough_for_a_budget() -> None:
 
 def needing(low: float, typical: float, high: float, utilization: float = 1.0) -> MemoryBudget:
     component = Component("weights", Range(low, typical, high), "stated")
-    return MemoryBudget((RankBudget("every rank", (component,)),), utilization)
+    allowance = Allowance(utilization)
+    return MemoryBudget((RankBudget("every rank", (component,)),), allowance)
 
 
 @pytest.mark.parametrize(

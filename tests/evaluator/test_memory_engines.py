@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evaluator.activations import in_flight
 from evaluator.configs import read_model
-from evaluator.engines import ENGINES, Share, engine, is_listed
+from evaluator.engines import Share, engine, engines, is_listed
 from evaluator.facts import declared
 from evaluator.fields import InvalidWorkload
 from evaluator.findings import Code
@@ -32,6 +32,7 @@ from evaluator.partition import params_of, rank_classes, stage_of
 from evaluator.plans import Plan
 from evaluator.ranges import Range
 from evaluator.shapes import Recurrence
+from evaluator.shares import WHOLE
 from evaluator.states import host_bytes
 from evaluator.units import GB, GIB
 from evaluator.workload import parse_workload
@@ -65,7 +66,7 @@ def test_a_version_is_read_to_its_range(version: str, since: tuple[int, ...]) ->
 
 
 def test_every_engine_tells_its_source_and_grows_with_its_ranks() -> None:
-    for versions in ENGINES.values():
+    for versions in engines().values():
         for one in versions:
             assert one.sources
             sizes = [one.beside(ranks).typical for ranks in (1, 2, 3, 4, 8)]
@@ -78,7 +79,8 @@ def test_an_engine_that_is_not_listed_is_judged_as_vllm() -> None:
 
 
 def test_graphs_lie_outside_the_share_before_0_21() -> None:
-    old, new = (budget(serving(engine_version=one), ONE) for one in ("0.11", "0.21"))
+    jobs = (serving(engine_version=one, memory_utilization=0.9) for one in ("0.11", "0.21"))
+    old, new = (budget(job, ONE) for job in jobs)
     assert (old.outside, new.outside) == (("cuda_graphs",), ())
     usable = int(new.usable_for(new.ranks[0]).typical)
     assert fit(old, usable).allowed_bytes == fit(new, usable).allowed_bytes
@@ -100,7 +102,7 @@ def test_a_share_of_the_free_memory_leaves_the_rest_of_it_unused() -> None:
     cache, reserve = part(runs, ONE, "kv_cache"), part(runs, ONE, "cache_reserve")
     assert engine("trtllm").share is Share.FREE
     assert reserve.typical == pytest.approx(cache.typical / 4)
-    assert budget(runs, ONE).utilization == 1.0
+    assert budget(runs, ONE).allowance == WHOLE
 
 
 def test_adapters_and_a_draft_take_room_of_their_own() -> None:

@@ -20,6 +20,7 @@ from evaluator.placement import placement_of
 from evaluator.plans import Plan
 from evaluator.ranges import Range, exact
 from evaluator.shapes import Attention, ModelShape
+from evaluator.shares import Allowance
 from evaluator.units import GIB
 from marketplace.drawing.loglog import LogLog, Measure, loglog
 from marketplace.drawing.memory_bars import CardSize, MemoryBars, memory_bars
@@ -35,7 +36,7 @@ SHAPE = ModelShape("a model", 4096, 32, 32000, Attention(32, 8, 128), 14336)
 def memory_of(cache: float) -> MemoryBudget:
     weights = Component("weights", exact(15 * GIB), "")
     kept = Component("kv_cache", Range(cache * GIB, cache * GIB, 2 * cache * GIB), "")
-    return MemoryBudget((RankBudget("every rank", (weights, kept)),), 0.9)
+    return MemoryBudget((RankBudget("every rank", (weights, kept)),), Allowance(0.9))
 
 
 def bars() -> MemoryBars | None:

@@ -72,12 +72,16 @@ class PageAdapter:
             hold=hold_of(self.profile, entries, len(believed), seen),
             fingerprint=seen,
             fields=names_of(seen_records),
+            dated=_newest(readings),
         )
 
     def dated(self, pages: Sequence[Page]) -> date | None:
         """The newest day that the pages give themselves."""
-        days = [_read(page, number).dated for number, page in enumerate(pages)]
-        return max((day for day in days if day), default=None)
+        return _newest([_read(page, number) for number, page in enumerate(pages)])
+
+
+def _newest(readings: Sequence[PageReading]) -> date | None:
+    return max((reading.dated for reading in readings if reading.dated), default=None)
 
 
 def _read(page: Page, number: int, profile: Profile = NO_PROFILE) -> PageReading:

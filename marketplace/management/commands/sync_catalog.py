@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.db.models import Q
 
+from evaluator.findings import recall
 from marketplace import sources, sync
 from marketplace.catalog.failures import FetchError
 from marketplace.catalog.registry import (
@@ -28,6 +29,7 @@ from marketplace.models.catalog import Outcome
 
 NOTHING_MATCHES, USAGE, PARTLY_FAILED = 1, 2, 3
 GOOD = (Outcome.PUBLISHED, Outcome.UNCHANGED)
+FINDINGS_SHOWN = 5
 
 Report = dict[str, Any]
 
@@ -144,7 +146,8 @@ def _report(source: Source, run: SyncRun | None) -> Report:
     if run is None:
         said = "Another worker is at it, or nothing is stored."
         return _entry(source, "busy", said, {}, {})
-    return _entry(source, run.outcome, run.reason, run.counts, run.drift)
+    told = [recall(stored).sentence for stored in run.findings]
+    return {**_entry(source, run.outcome, run.reason, run.counts, run.drift), "findings": told}
 
 
 def _entry(source: Source, outcome: str, reason: str, counts: Report, drift: Report) -> Report:
@@ -155,6 +158,7 @@ def _entry(source: Source, outcome: str, reason: str, counts: Report, drift: Rep
         "reason": reason,
         "counts": counts,
         "drift": drift,
+        "findings": [],
     }
 
 
@@ -208,6 +212,9 @@ def _source_lines(report: Report, *, with_drift: bool) -> Iterator[str]:
     yield f"{report['source']:<32} {report['outcome']:<10} {row}"
     if counts.get("quarantined"):
         yield f"    quarantined: {_told(counts['quarantined'])}"
+    yield from (f"    {told}" for told in report["findings"][:FINDINGS_SHOWN])
+    if more := report["findings"][FINDINGS_SHOWN:]:
+        yield f"    and {len(more)} more findings on its pages"
     if with_drift:
         for change, names in report["drift"].items():
             yield from (f"    {change}: {name}" for name in names)

@@ -247,8 +247,9 @@ def test_an_nvlink_that_ends_on_its_own_gpu_says_nothing_of_pairs() -> None:
 
 
 def test_links_over_a_switch_join_all_that_reach_it() -> None:
-    switch = '<nvlink target="0000:c4:00.0" count="6" tclass="0x068000"/>' * 2
-    gpus = [PCI.format(f"0000:0{at}:00.0", at, switch) for at in (1, 2)]
+    switch = '<nvlink target="0000:c{}:00.0" count="6" tclass="0x068000"/>'
+    switches = switch.format(4) + switch.format(5)
+    gpus = [PCI.format(f"0000:0{at + 1}:00.0", at, switches) for at in (0, 1)]
     assert one(GPU_XML.format("".join(gpus))).matrix == (("X", "NV12"), ("NV12", "X"))
 
 
