@@ -81,10 +81,14 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         **_picture(workload, plan),
         **links_context(row, request.user, machine, rented, plan),
     }
-    if drawn := DRAWN.get(request.GET.get("picture", "")):
+    wanted = request.GET.get("picture", "")
+    if drawn := DRAWN.get(wanted):
         template, name = drawn
         return drawing(template, name, context[name], f"listing-{row.pk}-{name}")
+    if wanted in (of_others := {f"links-{one.rented.pk}": one.links for one in context["others"]}):
+        return drawing("_links.svg", "links", of_others[wanted], f"listing-{row.pk}-{wanted}")
     context["picture_addresses"] = {key: changed(request, {"picture": key}) for key in DRAWN}
+    context["matrix_address"] = changed(request, {"picture": "links-"})
     return render_page(request, "listings/listing.html", context, fragment="listings/_plans.html")
 
 

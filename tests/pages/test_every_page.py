@@ -138,3 +138,62 @@ def test_every_number_opens_its_derivation(ada: Client, pages: dict[str, Beautif
             found[name] = shut
     assert found == {}
     assert count > 300
+
+
+def said(tag: Tag | None) -> str:
+    return " ".join(tag.get_text().split()) if tag else ""
+
+
+def test_every_title_states_the_answer(pages: dict[str, BeautifulSoup]) -> None:
+    found = {}
+    for name, soup in pages.items():
+        title, heading = said(soup.find("title")), said(soup.find("h1"))  # type: ignore[arg-type]
+        if heading not in title or not title.endswith("– Linkproof") or len(heading) < 12:
+            found[name] = (title, heading)
+    assert found == {}
+
+
+def test_every_page_tells_how_old_its_catalog_is(pages: dict[str, BeautifulSoup]) -> None:
+    for name, soup in pages.items():
+        if name == "nowhere":
+            continue
+        strip = said(soup.css.select_one("aside.strip"))
+        assert "last successful sync" in strip, name
+        assert "fresh" in strip, name
+        assert "failed" in strip, name
+        assert "not reservations" in strip, name
+
+
+def pictures(soup: BeautifulSoup) -> list[Tag]:
+    return list(soup.css.select("main svg[role=img]"))
+
+
+def test_every_picture_states_its_finding(pages: dict[str, BeautifulSoup]) -> None:
+    count = 0
+    for name, soup in pages.items():
+        for svg in pictures(soup):
+            told = said(svg.find("desc")) or str(svg.get("aria-label", ""))  # type: ignore[arg-type]
+            assert len(told) > 20, (name, told)
+            assert told.endswith((".", "?")), (name, told)
+            count += 1
+        for svg in soup.css.select("main svg:not([role=img])"):
+            assert svg.get("aria-hidden") == "true", (name, str(svg)[:100])
+    assert count > 40
+
+
+def test_every_figure_comes_as_a_table_and_as_a_file(
+    ada: Client, pages: dict[str, BeautifulSoup]
+) -> None:
+    seen = set()
+    for name, soup in pages.items():
+        for figure in soup.css.select("main figure:has(svg[role=img])"):
+            words = [said(one) for one in figure.css.select("summary, a, button")]
+            assert any(one.startswith("As table") for one in words), (name, words)
+            assert "Download SVG" in words, (name, words)
+            link = figure.find("a", string="Download SVG")
+            if isinstance(link, Tag):
+                whole = urljoin(f"http://testserver{soup.address}", str(link["href"]))  # type: ignore[attr-defined]
+                seen.add(urlsplit(whole).path)
+                response = ada.get(whole.removeprefix("http://testserver"))
+                assert response["Content-Type"].startswith("image/svg+xml"), (name, whole)
+    assert len(seen) > 4
