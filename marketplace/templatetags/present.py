@@ -15,14 +15,11 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from evaluator import advice
-from evaluator.budgets import Component, Fit
+from evaluator.budgets import Fit
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
-from evaluator.jobs import Workload
 from evaluator.link_verdicts import Doubt, GroupVerdict, cost_to_settle
-from evaluator.memory import budget
 from evaluator.outlook import Outlook, deadline_words, words_of
-from evaluator.plans import Plan
 from evaluator.prices import HOURS_IN, TimeUnit
 from evaluator.ranges import Range
 from evaluator.spending import Cost, DeadlineVerdict
@@ -131,12 +128,6 @@ def spanned_ms(values: Range) -> str:
     return cost_scatter.span(
         Range(*(end * 1000 for end in (values.low, values.typical, values.high)))
     )
-
-
-@register.filter
-def milliseconds(seconds: float) -> str:
-    """Seconds in milliseconds with three digits."""
-    return f"{seconds * 1000:,.3g} ms" if seconds < 1 else f"{seconds * 1000:,.0f} ms"
 
 
 @register.filter
@@ -364,13 +355,6 @@ def _test_hour(doubt: Doubt, machines: int, listing: Rented) -> str:
     rentals = max(1, min(2, machines) // listing.nodes)
     cost = cost_to_settle(doubt, listing.machine_hour_amount, rentals)
     return money(cost, listing.machine_hour_currency)
-
-
-@register.filter
-def parts_of(plan: Plan, workload: Workload) -> tuple[Component, ...]:
-    """What the fullest GPU under a plan has to hold."""
-    binding = budget(workload, plan).binding
-    return binding.components if binding else ()
 
 
 @register.filter

@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup, NavigableString, Tag
 from django.contrib.auth.models import User
 from django.test import Client
 
+from marketplace.glossary import terms_in
 from tests.pages.everything import addresses, make_everything, save_an_answer
 
 pytestmark = pytest.mark.django_db
@@ -197,3 +198,33 @@ def test_every_figure_comes_as_a_table_and_as_a_file(
                 response = ada.get(whole.removeprefix("http://testserver"))
                 assert response["Content-Type"].startswith("image/svg+xml"), (name, whole)
     assert len(seen) > 4
+
+
+LABELS = "h2, h3, th[scope=col], dt, label, legend, .eyebrow, .key li"
+
+
+def labels(soup: BeautifulSoup) -> Iterator[str]:
+    main = soup.find("main")
+    assert isinstance(main, Tag)
+    for tag in main.css.select(LABELS):
+        if not tag.find_parent("dl", class_="glossary") and not tag.css.select("bdi, option, code"):
+            yield said(tag)
+
+
+def test_every_term_in_a_label_leads_to_the_glossary(pages: dict[str, BeautifulSoup]) -> None:
+    found = {}
+    for name, soup in pages.items():
+        if name == "glossary":
+            continue
+        named = {term.slug for text in labels(soup) for _, term in terms_in(text) if term}
+        linked = {str(a["href"]).partition("#")[2] for a in soup.css.select("a.term")}
+        if missing := sorted(named - linked):
+            found[name] = missing
+    assert found == {}
+
+
+def test_every_link_to_the_glossary_finds_its_term(pages: dict[str, BeautifulSoup]) -> None:
+    there = {str(tag["id"]) for tag in pages["glossary"].css.select(".glossary [id]")}
+    for name, soup in pages.items():
+        for link in soup.css.select("a.term"):
+            assert str(link["href"]).partition("#")[2] in there, (name, link["href"])
