@@ -55,6 +55,7 @@ DRAWN = {
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed().annotate(page_day=day_of_pages()), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
+    shelf().settle([row])
     rented = own_machines(request.user, [row.pk]).get(row.pk)
     machine, verdict = machine_of(row, rented), evaluations.judge_listing(workload, row, rented)
     plan = chosen_plan(verdict, request.GET.get("plan", ""))
@@ -105,6 +106,7 @@ def _similar(row: Listing) -> dict[str, Any]:
     found = held.page(passing, "price", 0, SIMILAR_SHOWN)
     others = Listing.objects.select_related("provider").order_by()
     rows = others.defer("words", "findings", "corrections").in_bulk(found.keys)
+    held.settle(rows.values())
     return {
         "similar": [rows[key] for key in found.keys if key in rows],
         "similar_total": found.total,

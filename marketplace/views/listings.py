@@ -151,6 +151,7 @@ def _rows(held: Shelf, keys: Sequence[int]) -> list[Listing]:
     rows = rows.defer("words", "findings", "corrections", "provider__notes")
     read = rows.prefetch_related(Prefetch("prices", in_force, to_attr="in_force")).in_bulk(keys)
     found: list[Any] = [read[key] for key in keys if key in read]
+    held.settle(found)
     alike = same_hardware(found, held)
     for row in found:
         row.alike = alike.get(row.pk, 0)

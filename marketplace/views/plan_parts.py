@@ -105,9 +105,10 @@ def why_narrowest(verdict: MachineVerdict) -> str:
         before[_stopped_by(one)] = before.get(_stopped_by(one), 0) + 1
     if not before:
         return "no plan is narrower, so none asks less of a link"
-    told = ", ".join(f"{word} {count}" for word, count in before.items())
     count = sum(before.values())
-    return f"{count} narrower {'one is' if count == 1 else 'ones are'} ruled out ({told})"
+    told = ", ".join(f"{number} {word}" for word, number in before.items())
+    why = next(iter(before)) if len(before) == 1 else f"({told})"
+    return f"{count} narrower {'one is' if count == 1 else 'ones are'} ruled out {why}"
 
 
 def _stopped_by(one: PlanVerdict) -> str:

@@ -43,7 +43,7 @@ def columns_for(axes: Axes) -> list[columns.Column]:
         Column("cost", axes.cost, numbers=True, unit=axes.cost_unit, hint="<=500"),
         Column("speed", "Speed", numbers=True, unit="tokens/s", hint=">=1000", shown=False),
         Column("hourly", "Per hour", numbers=True, hint="<=20"),
-        Column("seen", "Seen", numbers=True, unit="hours ago", hint="<=6"),
+        Column("seen", "Seen", numbers=True, unit=columns.AGO, hint="<=6"),
         Column("availability", "Availability", hint="available", shown=False),
         Column("provider", "Provider", hint="not acme", shown=False),
         Column("place", "Place", hint="eu or us", shown=False),

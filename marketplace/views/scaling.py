@@ -26,6 +26,7 @@ from marketplace.machines import machine_of
 from marketplace.models import Listing
 from marketplace.runs import looks_at, predicted_rate, runs_of, spread_of
 from marketplace.seen_machines import machines_seen
+from marketplace.shelf import shelf
 from marketplace.views.drawings import drawing
 from marketplace.views.listing import chosen_preset
 from marketplace.views.pages import render_page
@@ -39,6 +40,7 @@ PICTURES = {"strong": "strong-scaling", "weak": "weak-scaling"}
 @require_safe
 def scaling(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed(), pk=listing_id)
+    shelf().settle([row])
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     machine = machine_of(row)
     curves = _curves(workload, machine, row)

@@ -102,7 +102,7 @@ def _shape(request: HttpRequest, question: Question) -> dict[str, Any]:
     return {
         "form": question.form,
         "columns": question.columns,
-        "drawn": [_head(request, question, one.key, one.title) for one in question.drawn],
+        "drawn": [_head(request, question, one.key, one.head) for one in question.drawn],
         "shown": dict.fromkeys(question.columns.shown, True),
         "rank_head": _head(request, question, RANK, "#"),
         "sort": f"{'-' if question.backwards else ''}{question.sort}",
