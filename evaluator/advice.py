@@ -66,7 +66,7 @@ def advice_of(
     return Advice(
         rent=" ".join(_rent(candidate, now)),
         launch=_launch(candidate, sheet),
-        commands=_commands(sheet) if sheet else "",
+        commands=_commands(sheet) if sheet and candidate.status.serves else "",
         cost=" ".join(_cost(candidate, single)),
         ends=_ends(candidate.outlook, now),
         check=" ".join(_check(candidate, machine)),
@@ -150,6 +150,8 @@ def _failed(item: HostItem) -> str:
 
 def _launch(candidate: Candidate, sheet: LaunchSheet | None) -> str:
     plan = candidate.plan.plan.label
+    if not candidate.status.serves:
+        return f"{plan}. No command, as it does not serve. {_mended(candidate)}".rstrip()
     if sheet is None:
         return f"{plan}."
     if sheet.refusal:
@@ -158,7 +160,13 @@ def _launch(candidate: Candidate, sheet: LaunchSheet | None) -> str:
     if engine is None:
         reasons = "; ".join(f"{one.engine}: {one.unsupported}" for one in sheet.engines)
         return f"{plan}. No engine here runs it: {reasons}"
-    return f"{plan}, with {engine.engine} {engine.version}."
+    return " ".join((f"{plan}, with {engine.engine} {engine.version}.", *sheet.to_fill))
+
+
+def _mended(candidate: Candidate) -> str:
+    """The smallest change that would admit the plan."""
+    changes = candidate.plan.changes
+    return f"It would: {changes[0].words}" if changes else ""
 
 
 def _commands(sheet: LaunchSheet) -> str:

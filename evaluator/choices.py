@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evaluator.answers import NONE
 from evaluator.facts import Grade
 from evaluator.hardware import Column, Hardware
 from evaluator.jobs import Workload
-from evaluator.judging import NONE, Judged, Serving
+from evaluator.judging import Judged, Serving
 from evaluator.pace import Pace, Starts
 from evaluator.rules import Goal, Rule, rule_of
 from evaluator.verdict import FACTS, stands_on
@@ -100,6 +101,12 @@ class Choices:
     @property
     def workload(self) -> Workload:
         return self.starts.workload
+
+    def may_choose(self, case: int, plan: int) -> bool:
+        """Whether a plan is one of those that count for a case."""
+        held = self.serving
+        found = (held.case == case) & (held.plan == plan) & (held.tier == self.tier[case])
+        return bool(found.any())
 
     def settle(self, cases: Column) -> None:
         """Times the plans of the best tier of these cases, and takes the best by the rule.

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from evaluator.answers import NONE
 from evaluator.candidates import Candidate, candidate_of, findings_on, price_of
 from evaluator.choices import Choices
 from evaluator.economics import Terms
 from evaluator.fleet import Fleet
 from evaluator.hardware import Column
 from evaluator.jobs import Workload
-from evaluator.judging import NONE
 from evaluator.outlook import Outlook, outlook_at
 from evaluator.plans import narrowness
 from evaluator.verdict import MachineVerdict, PlanVerdict, explained, findings_of, judge_plan

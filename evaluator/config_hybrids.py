@@ -131,8 +131,7 @@ def _pattern_kinds(keys: Fields, layers: int, routed: bool) -> Sequence[Layer]:
     feeds = {kind.feed for kind in kinds if kind}
     unsized = Feed.DENSE in feeds and not keys.has("intermediate_size")
     biased = [name for name in _BIASES if keys.flag(name)]
-    named = keys.has("head_dim") or keys.has("attention_head_dim")
-    if biased or unsized or not named or (Feed.ROUTED in feeds) != routed:
+    if biased or unsized or not keys.has("head_dim") or (Feed.ROUTED in feeds) != routed:
         return ()
     return [kind for kind in kinds if kind]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 ALIASES: Mapping[str, str] = {
     "n_embd": "hidden_size",
@@ -22,8 +23,15 @@ ALIASES: Mapping[str, str] = {
     "num_experts_per_token": "num_experts_per_tok",
     "moe_num_experts": "num_experts",
     "moe_top_k": "num_experts_per_tok",
+    "moe_topk": "num_experts_per_tok",
+    "moe_k": "num_experts_per_tok",
+    "num_shared_expert": "n_shared_experts",
+    "num_shared_experts": "n_shared_experts",
+    "moe_num_shared_experts": "n_shared_experts",
+    "moe_layer_start_index": "first_k_dense_replace",
+    "attention_head_dim": "head_dim",
 }
-"""Names of GPT-2, OPT, Falcon and others, and today's name for the same size."""
+"""Names of GPT-2, OPT, Falcon, ERNIE, Hunyuan and others, and today's name for the same size."""
 
 _WITHOUT_INFLUENCE = """
     activation_dropout activation_function attention_dropout attn_pdrop embd_pdrop resid_pdrop
@@ -62,9 +70,47 @@ _WITHOUT_INFLUENCE = """
     attn_rotary_emb mamba_proj_bias normalization_function position_embedding_type router_dtype
     fused_add_norm pad_vocab_size_multiple d_inner dt_rank norm_before_gate
     mtp_hybrid_override_pattern mtp_layers_block_type
+    force_image_size dynamic_image_size max_dynamic_patch min_dynamic_patch use_thumbnail ps_version
+    select_layer template projection_dim image_seq_length multimodal_projector_bias
+    vision_feature_layer vision_feature_select_strategy projector_hidden_act
+    qk_norm_type use_routing_bias post_norm mtp_transformer_layers num_mtp_modules use_mtp
+    moe_capacity moe_gate moe_layer_interval moe_layer_end_index moe_norm_min moe_use_aux_free
+    max_seq_len emb_pdrop learned_pos_emb logit_scale_factor embedding_fraction
     key_multiplier lm_head_multiplier mlp_multipliers ssm_multipliers ssm_in_multiplier
     ssm_out_multiplier attention_in_multiplier attention_out_multiplier mamba_norm_before_gate
 """
 
 NEUTRAL_KEYS = frozenset(_WITHOUT_INFLUENCE.split())
 """Read elsewhere or without influence on parameters, cache and activations."""
+
+PER_LAYER_KEYS = (
+    "intermediate_size",
+    "moe_intermediate_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "num_experts",
+    "num_experts_per_tok",
+    "moe_layer_freq",
+)
+"""Sizes that some configs list layer by layer, which the formulas do not cover unless alike."""
+LISTED_KEYS = ("moe_topk", "num_shared_expert")
+ALL_ATTEND = ("attn_type_list",)
+"""Kinds of layers by number, where 1 is plain attention (MiniMax)."""
+MOST_LISTED = 1000
+
+
+def even(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Sizes that are listed for each layer and alike in all of them, as one size."""
+    names = (*PER_LAYER_KEYS, *LISTED_KEYS, *ALL_ATTEND)
+    values = {key: document[key] for key in names if is_listed(document.get(key))}
+    alike = {key: value[0] for key, value in values.items() if len(set(value)) == 1}
+    plain = {key for key in ALL_ATTEND if alike.pop(key, None) == 1}
+    return {**{key: document[key] for key in document if key not in plain}, **alike}
+
+
+def is_listed(value: object) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and 0 < len(value) <= MOST_LISTED
+        and all(isinstance(item, int) for item in value)
+    )

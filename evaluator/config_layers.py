@@ -206,8 +206,16 @@ def _windowed_layers(keys: Fields, family: Family, layers: int) -> int:
     return _by_rule(keys, family, layers) if stated is None else stated
 
 
+def _window_period(keys: Fields) -> int:
+    """Every so many layers one keeps all tokens. EXAONE 4 spells it: "LLLG", local and global."""
+    spelt = keys.raw("sliding_window_pattern")
+    if isinstance(spelt, str) and spelt.lstrip("L") == "G" and len(spelt) <= MOST_LAYERS:
+        return len(spelt)
+    return keys.integer("sliding_window_pattern", 1, MOST_LAYERS) or 0
+
+
 def _by_rule(keys: Fields, family: Family, layers: int) -> int:
-    pattern = keys.integer("sliding_window_pattern", 1, MOST_LAYERS) or family.pattern
+    pattern = _window_period(keys) or family.pattern
     first = keys.integer("max_window_layers", 0, MOST_LAYERS) or 0
     opted = keys.flag("use_sliding_window") is True
     return {

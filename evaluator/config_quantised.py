@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evaluator.fields import Fields
+from evaluator.fields import Fields, InvalidWorkload
 
 LARGEST_GROUP = 65_536
 """Above the inner size of any published matrix."""
@@ -62,6 +63,9 @@ def described_groups(keys: Fields) -> tuple[Described, ...]:
     table = keys.table("quantization_config")
     if table is None or table.text("quant_method") not in BY_GROUPS:
         return ()
+    layers = table.table("quantized_layers")
+    if layers is not None and layers.document:
+        return _by_layers(layers)
     groups = table.table("config_groups")
     if groups is None or len(groups.document) < 2:
         return ()
@@ -82,6 +86,47 @@ def _described(table: Fields) -> Described:
     if not method:
         raise table.refuse("weights", "weights of 4 or 8 bits as integers or floats")
     return Described(targets, method, _group_of(weights))
+
+
+ALGORITHMS: Mapping[str, tuple[str, int | None]] = {
+    "FP8": ("fp8", None),
+    "FP8_PER_CHANNEL_PER_TOKEN": ("fp8", None),
+    "FP8_PB_WO": ("fp8", None),
+    "NVFP4": ("nvfp4", None),
+    "W8A8_SQ_PER_CHANNEL": ("int8", -1),
+    "W8A16": ("int8", -1),
+    "W4A16": ("int4", None),
+    "W4A16_AWQ": ("int4", None),
+    "W4A8_AWQ": ("int4", None),
+}
+"""Algorithms of NVIDIA ModelOpt's exports, and the weights and groups that they stand for."""
+MOST_NAMES = 200_000
+"""Three matrices of 256 experts in 61 layers are 46,848 names."""
+
+
+def _by_layers(layers: Fields) -> tuple[Described, ...]:
+    """Modules one by one (`quant_algo` MIXED_PRECISION), those of one format together."""
+    if len(layers.document) > MOST_NAMES:
+        raise InvalidWorkload(
+            layers.path, f"{len(layers.document):,} modules", f"at most {MOST_NAMES:,} modules"
+        )
+    found: dict[tuple[str, int | None], list[str]] = {}
+    for name in layers.document:
+        found.setdefault(_format_of(layers, name), []).append(name)
+    return tuple(Described(tuple(names), *form) for form, names in found.items())
+
+
+def _format_of(layers: Fields, name: str) -> tuple[str, int | None]:
+    module = layers.table(name)
+    algorithm = (module.text("quant_algo") or "") if module else ""
+    method, usual = ALGORITHMS.get(algorithm.upper(), ("", None))
+    if module is None or not method:
+        raise InvalidWorkload(f"{layers.path}.{name}"[:200], algorithm, f"one of {_ALGORITHMS}")
+    size = module.integer("group_size", -1, LARGEST_GROUP)
+    return method, (size or usual) if method.startswith("int") else None
+
+
+_ALGORITHMS = ", ".join(ALGORITHMS)
 
 
 def _described_weights(table: Fields) -> Fields | None:

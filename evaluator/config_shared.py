@@ -55,9 +55,8 @@ def with_shared_blocks(keys: Fields, shape: ModelShape) -> ModelShape:
     groups, heads = sizes["groups"], sizes["mamba_heads"]
     mamba = StateSpace(inner, sizes["state"], sizes["kernel"], groups, heads)
     kv_heads = shape.attention.kv_heads
-    each = (
-        keys.integer("attention_head_dim", 1, MOST_WIDTH) or 2 * sizes["hidden"] // sizes["heads"]
-    )
+    stated = keys.integer("head_dim", 1, MOST_WIDTH)
+    each = stated or 2 * sizes["hidden"] // sizes["heads"]
     for name in FOLLOWING:
         keys.raw(name)
     counted = _params(keys, sizes, mamba, kv_heads * each, layers, sharing)

@@ -9,6 +9,8 @@ from evaluator.fields import Fields
 
 GATED_TOWERS = ("pixtral",)
 """Towers whose MLP has three matrices and whose parts have no bias."""
+OUTER = "architectures of the whole model"
+"""Where the class of the whole model is kept beside that of its text model."""
 RGB = 3
 FRAMES, MERGED = 2, 2
 """Qwen's towers look at two frames at once and join two by two patches, where they do not say."""
@@ -26,11 +28,55 @@ def tower_params(keys: Fields) -> int | None:
     if tower.has("depth"):
         counted = QWEN_TOWERS.get(_family(keys, tower))
         return counted(tower, text) if counted else None
-    return _plain_tower(tower, text)
+    projection = PROJECTIONS.get(_outer(keys), _one_projection)
+    return _plain_tower(tower, lambda hidden: projection(keys, tower, hidden, text))
 
 
-def _plain_tower(tower: Fields, text: int) -> int | None:
-    """A plain vision transformer and one projection.
+def _outer(keys: Fields) -> str:
+    """The class of the whole model."""
+    listed = keys.texts(OUTER) or keys.texts("architectures")
+    return listed[0] if listed else keys.text("architecture") or ""
+
+
+def _one_projection(keys: Fields, tower: Fields, hidden: int, text: int) -> int:
+    return hidden * text
+
+
+def _two_projections(keys: Fields, tower: Fields, hidden: int, text: int) -> int:
+    """LLaVA 1.5 (arXiv 2310.03744, section 3.2): an MLP of two matrices with biases."""
+    return (hidden + 1) * text + (text + 1) * text
+
+
+def _merged_projections(keys: Fields, tower: Fields, hidden: int, text: int) -> int:
+    """Mistral Small 3.1 joins two by two patches, a norm before, and has no biases."""
+    return _merge(tower) * hidden * hidden + hidden + hidden * text + text * text
+
+
+def _shuffled_projections(keys: Fields, tower: Fields, hidden: int, text: int) -> int:
+    """InternVL (arXiv 2404.16821, section 3.1) joins patches, a norm before an MLP of two."""
+    ratio = keys.number("downsample_ratio", low=0.01, high=1) or 0.5
+    wide = round(hidden / ratio**2)
+    return 2 * wide + (wide + 1) * text + (text + 1) * text
+
+
+def _joined_projection(keys: Fields, tower: Fields, hidden: int, text: int) -> int:
+    """Idefics 3 (arXiv 2408.12637, section 3): joined patches, one matrix without a bias."""
+    return int((keys.integer("scale_factor", 1, 64) or 2) ** 2) * hidden * text
+
+
+Projection = Callable[[Fields, Fields, int, int], int]
+PROJECTIONS: Mapping[str, Projection] = {
+    "LlavaForConditionalGeneration": _two_projections,
+    "LlavaNextForConditionalGeneration": _two_projections,
+    "Mistral3ForConditionalGeneration": _merged_projections,
+    "InternVLChatModel": _shuffled_projections,
+    "Idefics3ForConditionalGeneration": _joined_projection,
+    "SmolVLMForConditionalGeneration": _joined_projection,
+}
+
+
+def _plain_tower(tower: Fields, projection: Callable[[int], int]) -> int | None:
+    """A plain vision transformer and its projection.
 
     After "An Image is Worth 16x16 Words" (arXiv 2010.11929, section 3.1), with biases, as in CLIP
     and SigLIP.
@@ -45,7 +91,7 @@ def _plain_tower(tower: Fields, text: int) -> int | None:
     layer = 4 * hidden * hidden + (3 if gated else 2) * hidden * inner
     layer += 2 * hidden if gated else 9 * hidden + inner
     ends = RGB * patch * patch * hidden + _positions(tower, patch, gated) * hidden + 3 * hidden
-    return layers * layer + ends + hidden * text
+    return layers * layer + ends + projection(hidden)
 
 
 def _positions(tower: Fields, patch: int, gated: bool) -> int:
@@ -56,8 +102,7 @@ def _positions(tower: Fields, patch: int, gated: bool) -> int:
 
 def _family(keys: Fields, tower: Fields) -> str:
     """Towers of one family may name none of their own: then the outer model says which."""
-    listed = keys.texts("architectures") or (keys.text("architecture") or "",)
-    return tower.text("model_type") or CLASSES.get(listed[0], "")
+    return tower.text("model_type") or CLASSES.get(_outer(keys), "")
 
 
 CLASSES: Mapping[str, str] = {

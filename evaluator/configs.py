@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from evaluator.config_hybrids import Hybrid, is_hybrid, read_hybrid
-from evaluator.config_keys import ALIASES, NEUTRAL_KEYS
+from evaluator.config_keys import ALIASES, NEUTRAL_KEYS, PER_LAYER_KEYS, even, is_listed
 from evaluator.config_layers import (
     MOST_LAYERS,
     MOST_WIDTH,
@@ -20,6 +20,7 @@ from evaluator.config_layers import (
     strange_layers,
 )
 from evaluator.config_mixed import mean_format
+from evaluator.config_mosaic import unnested
 from evaluator.config_original import translated
 from evaluator.config_quantised import (
     checkpoint_format,
@@ -28,7 +29,7 @@ from evaluator.config_quantised import (
     kept_modules,
 )
 from evaluator.config_shared import is_shared, with_shared_blocks
-from evaluator.config_towers import tower_params
+from evaluator.config_towers import OUTER, tower_params
 from evaluator.families import FAMILIES, PLAIN, STATE_KEYS, UNCOVERED_KEYS, Family, family_key
 from evaluator.fields import Fields, InvalidWorkload
 from evaluator.findings import Code, Finding, finding
@@ -41,17 +42,6 @@ from evaluator.shapes import (
     Norms,
     QkNorm,
 )
-
-PER_LAYER_KEYS = (
-    "intermediate_size",
-    "moe_intermediate_size",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "num_experts",
-    "num_experts_per_tok",
-    "moe_layer_freq",
-)
-"""Sizes that some configs list layer by layer, which the formulas do not cover."""
 
 MOST_KEYS = 5_000
 """Twenty times the longest published config: a file of megabytes is something else."""
@@ -76,12 +66,13 @@ def read_model(
     of the outer keys. With `whole` a missing size of a known family is refused; without it such a
     model has no number of parameters. Raises InvalidWorkload.
     """
-    flat = _flatten(translated(Fields(document, path).document, path))
+    stated = even(Fields(document, path).document)
+    flat = _flatten(unnested(translated(stated, path), path))
     if len(flat) > MOST_KEYS:
         raise InvalidWorkload(
             path, f"{len(flat):,} keys", f"a config of at most {MOST_KEYS:,} keys"
         )
-    uneven = {key for key in PER_LAYER_KEYS if _is_listed(flat.get(key))}
+    uneven = {key for key in PER_LAYER_KEYS if is_listed(flat.get(key))}
     keys = Fields({key: value for key, value in flat.items() if key not in uneven}, path)
     if not uneven:
         _refuse_strangers(keys)
@@ -117,14 +108,6 @@ def _counted(keys: Fields, shape: ModelShape, seen: int) -> ModelShape:
     return replace(shape, given_params=text + seen)
 
 
-def _is_listed(value: object) -> bool:
-    return (
-        isinstance(value, list | tuple)
-        and 0 < len(value) <= MOST_LAYERS
-        and all(isinstance(item, int) for item in value)
-    )
-
-
 def _family(architecture: str) -> Family | None:
     """None for a family that is not listed, and for a class with another head than a decoder's."""
     if not architecture:
@@ -146,7 +129,7 @@ def _flatten(document: Mapping[str, Any]) -> Mapping[str, Any]:
     text = document.get("text_config") or document.get("llm_config")
     merged = dict(document)
     if isinstance(text, Mapping):
-        merged = {**document, **text}
+        merged = {**document, OUTER: document.get("architectures"), **text}
     for key in ("text_config", "llm_config"):
         merged.pop(key, None)
     for old, new in ALIASES.items():
@@ -169,6 +152,7 @@ def _refuse_strangers(keys: Fields) -> None:
 
 def _architecture(keys: Fields) -> str:
     """The class name where there is one, since `model_type` of a nested part is less exact."""
+    keys.raw(OUTER)
     listed = keys.texts("architectures")
     named = keys.text("architecture") or (listed[0] if listed else None)
     model_type = keys.text("model_type")
@@ -270,7 +254,9 @@ def _attention(keys: Fields, family: Family, hidden: int) -> Attention:
     latent = _latent(keys)
     stated_bias = keys.flag("attention_bias")
     linear_bias = _all_biased(keys)
-    output = stated_bias and family.attention_bias_on_output
+    output = keys.flag("attention_out_bias")
+    if output is None:
+        output = stated_bias and family.attention_bias_on_output
     return Attention(
         heads=heads,
         kv_heads=kv_heads,
@@ -329,6 +315,7 @@ def _norms(keys: Fields, family: Family, linear_bias: bool) -> Norms:
         per_layer=_norms_per_layer(keys, family),
         bias=family.norm_bias or (linear_bias and keys.has("learned_positions")),
         of_embedding=family.embedding_norm,
+        final=family.final_norm,
     )
 
 

@@ -103,7 +103,8 @@ class Topology:
 
     `peer` says whether the driver lets a pair reach each other's memory. `checked` are the kinds
     of fault that the outputs could have shown: one that is checked and absent is not there.
-    `look` is that of the matrix, as in `Fault`.
+    `pair_rates` are GB/s from the row's GPU to the column's, with peer access. `look` is that of
+    the matrix, as in `Fault`, `pair_look` that of the pair rates.
     """
 
     gpus: int = 0
@@ -118,6 +119,7 @@ class Topology:
     faults: tuple[Fault, ...] = ()
     checked: tuple[FaultKind, ...] = ()
     look: int = 0
+    pair_look: int = 0
 
     def between(self, one: int, other: int) -> str | None:
         """The class of a pair; None where it was not seen."""
@@ -221,6 +223,7 @@ def together(newest_first: Iterable[Topology]) -> Topology:
         faults=tuple(f for kind, one in judges.items() if one for f in one.of_kind(kind)),
         checked=tuple(kind for kind, one in judges.items() if one),
         look=next((one.look for one in parts if one.matrix), 0),
+        pair_look=next((one.pair_look for one in parts if one.pair_rates), 0),
         **newest,
     )
 
@@ -230,6 +233,7 @@ def _dated(one: Topology, look: int) -> Topology:
     return replace(
         one,
         look=look,
+        pair_look=look,
         faults=tuple(replace(fault, look=look) for fault in one.faults),
         rates=tuple(replace(rate, look=look) for rate in one.rates),
     )
@@ -266,12 +270,16 @@ def rate_for(topology: Topology, ranks: int) -> Rate | None:
 # --- as plain values, for storage
 
 
+LOOKS = frozenset({"look", "pair_look"})
+"""Told by the order of the looks at a machine, not by what is stored of one."""
+
+
 def to_plain(value: Any) -> Any:
     """Lists, texts and numbers, without what is empty."""
     if isinstance(value, (Topology, Fault, Rate, NicPaths)):
         named = ((item.name, getattr(value, item.name)) for item in fields(value))
         return {
-            name: to_plain(one) for name, one in named if name != "look" and one not in ((), "")
+            name: to_plain(one) for name, one in named if name not in LOOKS and one not in ((), "")
         }
     if isinstance(value, tuple):
         return [to_plain(one) for one in value]

@@ -7,11 +7,12 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from evaluator.answers import CONDITIONAL, NONE, NOT_KNOWN, READY, UNSUITABLE
 from evaluator.choices import NO_TIER, UNTIMED, Choices, Speed
 from evaluator.fleet import Fleet
 from evaluator.hardware import Column
 from evaluator.jobs import Costs
-from evaluator.judging import CONDITIONAL, NONE, NOT_KNOWN, READY, UNSUITABLE, Chosen
+from evaluator.judging import Chosen
 from evaluator.lanes import Lanes
 from evaluator.rates import PRECISION, Rates
 from evaluator.rules import Goal

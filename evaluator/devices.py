@@ -22,13 +22,17 @@ MULTIPLIED_IN = {
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Peaks of one GPU: FLOP/s dense, bytes/s. `generation` names the constants that apply."""
+    """Peaks of one GPU: FLOP/s dense, bytes/s. `generation` names the constants that apply.
+
+    `memory_kind` is "GDDR" or "HBM", "" where it is not published.
+    """
 
     generation: str
     half_flops: float
     peaks: tuple[tuple[str, float], ...]
     memory_bytes_per_s: float
     usable_bytes: int | None
+    memory_kind: str = ""
 
     def rate(self, weights_format: str) -> tuple[str, float]:
         """The format in which weights are multiplied, and the peak for it."""
@@ -84,11 +88,12 @@ def device_of(spec: GpuSpec) -> Device | None:
         return None
     shares = spec.devices
     return Device(
-        generation=spec.architecture,
+        generation=spec.architecture.partition(" ")[0],
         half_flops=half / shares,
         peaks=tuple((name, value / shares) for name, value in peaks.items()),
         memory_bytes_per_s=memory / shares,
         usable_bytes=spec.usable_bytes // shares if spec.usable_bytes else None,
+        memory_kind=spec.memory_type.rstrip("0123456789XEWxew "),
     )
 
 

@@ -30,6 +30,7 @@ class Family:
     norms_per_layer: int = 2
     parallel_shares_norm: bool = False
     embedding_norm: bool = False
+    final_norm: bool = True
     norm_bias: bool = False
     gated: bool = True
     mlp_bias: bool = False
@@ -147,6 +148,25 @@ FAMILIES: Mapping[str, Family] = {
     "mimo": replace(_QWEN2, attention_bias_on_output=False),
     "smollm3": Family(tied=True),
     "stablelm": Family(norm_bias=True, qk_norm_form=QkNorm.FULL, parallel_shares_norm=True),
+    "glm": Family(qkv_bias=True, attention_bias_on_output=False),
+    "glm4": Family(norms_per_layer=4, attention_bias_on_output=False),
+    "exaone": PLAIN,
+    "exaone4": Family(qk_norm=QkNorm.HEAD, windows="pattern", pattern=4),
+    "seedoss": Family(attention_bias_on_output=False),
+    "nemotron": Family(norm_bias=True, gated=False),
+    "arcee": Family(gated=False),
+    "apertus": Family(gated=False, qk_norm=QkNorm.HEAD),
+    "baichuan": PLAIN,
+    "olmo": Family(norms_per_layer=0, final_norm=False),
+    "mpt": Family(tied=True, gated=False),
+    "dbrx": PLAIN,
+    "minimaxm2": Family(qk_norm=QkNorm.FULL, qk_norm_form=QkNorm.FULL, router_bias=True),
+    "ernie45": Family(tied=True),
+    "ernie45moe": Family(tied=True, router_bias=True),
+    "hunyuanmoev1": Family(tied=True, qk_norm_form=QkNorm.HEAD),
+    "hunyuandensev1": Family(tied=True, qk_norm_form=QkNorm.HEAD),
+    "bailingmoe": PLAIN,
+    "dots1": Family(qk_norm=QkNorm.HEAD, router_bias=True),
     "glm4moe": Family(attention_bias_on_output=False, router_bias=True),
 }
 """Keyed by `family_key`. From the published configuration and modelling classes of each family

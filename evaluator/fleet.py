@@ -34,8 +34,8 @@ class Fleet:
     """Offers in the order of their place, and the distinct machines that they offer.
 
     `machine` and `group` number the machine and the group of like offers of each; `offered` is how
-    many rentals the catalog has at least, by its own word; `waits` marks what cannot be had now,
-    `alone` groups of one.
+    many rentals the catalog has at least, by its own word; `waits` marks what cannot be had now.
+    `members` are the offers group by group, each up to its end in `ends`.
     """
 
     offers: tuple[Offering, ...]
@@ -49,7 +49,8 @@ class Fleet:
     waits: Column
     places: Mapping[str, Column]
     prices: Prices
-    alone: Column
+    members: Column
+    ends: Column
     _rates: dict[Terms, Rates] = field(default_factory=dict)
     _orders: dict[Terms, Order] = field(default_factory=dict)
     _lanes: dict[Terms, Lanes] = field(default_factory=dict)
@@ -71,7 +72,8 @@ class Fleet:
             rentals=Rentals.of(hardware.kinds),
             machine=machine,
             group=group,
-            alone=np.bincount(group) == 1,
+            members=np.argsort(group, kind="stable"),
+            ends=np.cumsum(np.bincount(group)),
             offered=np.array([_offered(one) for one in offers], dtype=np.int32),
             waits=np.array([one.availability in WAITING for one in offers], dtype=bool),
             places=_places(offers),
@@ -123,10 +125,10 @@ class Fleet:
 
     def alike(self, offer: int, inside: Column) -> tuple[Offering, ...]:
         """The offers of one group, in the order of their place."""
-        if self.alone[self.group[offer]]:
-            return (self.offers[offer],)
-        held = np.flatnonzero((self.group == self.group[offer]) & inside)
-        return tuple(self.offers[place] for place in held)
+        group = self.group[offer]
+        start = self.ends[group - 1] if group else 0
+        held = self.members[start : self.ends[group]]
+        return tuple(self.offers[place] for place in held[inside[held]])
 
 
 NOWHERE = np.array([], dtype=np.int64)

@@ -63,15 +63,28 @@ GGUF_BITS: Mapping[str, float] = {
     "Q4_K_M": 4.89,
     "Q4_K_S": 4.62,
     "Q4_0": 4.55,
+    "IQ4_NL": 4.68,
     "IQ4_XS": 4.46,
     "MXFP4_MOE": 4.34,
     "Q3_K_L": 4.28,
     "Q3_K_M": 3.95,
     "Q3_K_S": 3.57,
+    "IQ3_M": 3.76,
+    "IQ3_S": 3.66,
+    "IQ3_XS": 3.50,
+    "IQ3_XXS": 3.25,
     "Q2_K": 3.16,
+    "Q2_K_S": 2.97,
+    "IQ2_M": 2.93,
+    "IQ2_S": 2.74,
+    "IQ2_XS": 2.59,
+    "IQ2_XXS": 2.38,
+    "IQ1_M": 2.15,
+    "IQ1_S": 2.00,
 }
-"""Published bits per weight over all tensors. The mix depends on the model: Q4_K_M is 4.84 to
-4.94 in most and 5.22 in one, so the range below is wide on the high side."""
+"""Published bits per weight over all tensors; those below 4 bits by llama.cpp,
+tools/quantize/README.md, of an 8B. The mix depends on the model: Q4_K_M is 4.84 to 4.94 in most and
+5.22 in one, so the range below is wide on the high side."""
 
 GGUF_SPREAD = Range(0.96, 1.0, 1.07)
 UNMIXED = frozenset({"F32", "F16", "BF16", "Q8_0"})

@@ -15,6 +15,7 @@ from evaluator.connections import (
     links_in,
     rank_of,
 )
+from evaluator.pair_rates import slow_pairs
 
 MOST_STEPS = 5_000
 """Partial groups tried per class. Real machines take a few dozen; beyond this the next class is
@@ -34,6 +35,10 @@ class Assignment:
     def words(self) -> str:
         return " and ".join(f"GPUs {', '.join(map(str, group))}" for group in self.groups)
 
+    def joins(self, pair: tuple[int, int]) -> bool:
+        """Whether both GPUs of a pair lie in one group."""
+        return any(set(pair) <= set(group) for group in self.groups)
+
     @property
     def members(self) -> frozenset[int]:
         return frozenset(gpu for group in self.groups for gpu in group)
@@ -43,8 +48,8 @@ class Assignment:
 def assign(topology: Topology, size: int, count: int = 1) -> Assignment | None:
     """`count` disjoint groups of `size` GPUs whose worst pair is as good as can be had.
 
-    GPUs with a fault are left out where enough others are as well joined. None where the machine
-    has too few GPUs.
+    GPUs with a fault and pairs that are too slow are left out where enough others are as well
+    joined. None where the machine has too few GPUs.
     """
     if size < 2 or size * count > topology.gpus:
         return None
@@ -58,9 +63,10 @@ def assign(topology: Topology, size: int, count: int = 1) -> Assignment | None:
 
 def _costs(topology: Topology) -> dict[tuple[int, int], tuple[bool, int, int]]:
     """A fault weighs most, then the class, then fewer links between the two."""
+    slow = {one.pair for one in slow_pairs(topology)}
     faulty = {gpu for kind in GPU_FAULTS for fault in topology.of_kind(kind) for gpu in fault.gpus}
     return {
-        pair: (bool(faulty & set(pair)), *_class_cost(topology.between(*pair)))
+        pair: (pair in slow or bool(faulty & set(pair)), *_class_cost(topology.between(*pair)))
         for pair in topology.pairs
     }
 

@@ -162,6 +162,17 @@ class Held:
         return reached(curve, self.messages, carries, fabric=self.on_fabric)
 
     @property
+    def needed(self) -> float:
+        """Bus bandwidth in bytes/s without which the group is too slow at its own messages."""
+        messages = self.messages or (0,)
+        return max(self._needed_at(size) for size in messages)
+
+    def _needed_at(self, message: int) -> float:
+        if not message:
+            return CARRIES_TENSOR
+        return enough_at(CARRIES_TENSOR, self.ranks, message, fabric=self.on_fabric)
+
+    @property
     def on_fabric(self) -> bool:
         """Whether the group's pairs are joined by fabric links, as seen or else as declared."""
         if self.topology.matrix:

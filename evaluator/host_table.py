@@ -18,13 +18,15 @@ from evaluator.host_gpus import SLOTS, WHOLE
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.plans import Plan
-from evaluator.software import CARD, DRIVER, FORMAT, formats_of, software_items, stack_of
+from evaluator.releases import formats_of, stack_of
+from evaluator.rocm import ROCM
+from evaluator.software import CARD, DRIVER, FORMAT, software_items
 from evaluator.states import host_bytes
 from evaluator.storage import LASTING, LOCAL, beside_weights
 
 NAMES = (
     "",
-    *(item.name for item in (LOCAL, LASTING, DRIVER, CARD, FORMAT, CORES, RAM, SLOTS, WHOLE)),
+    *(item.name for item in (LOCAL, LASTING, DRIVER, ROCM, CARD, FORMAT, CORES, RAM, SLOTS, WHOLE)),
 )
 """Names of items that can fail, in the order of the checklist; 0 is none."""
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from evaluator.fits import DOES_NOT_FIT, TIGHT, UNKNOWN
+from evaluator.answers import NONE, Answers
+from evaluator.fits import TIGHT
 from evaluator.hardware import Column, Hardware, numbered
-from evaluator.host_table import NAMES, HostTable, load_of
+from evaluator.host_table import HostTable, Load, load_of
 from evaluator.jobs import Offload, Workload
 from evaluator.link_table import LinkTable
-from evaluator.link_verdicts import SEVERITY, LinkWord
 from evaluator.machine import Machine
 from evaluator.outlook import Outlook
 from evaluator.pace import Clock, Rentals
@@ -26,30 +27,12 @@ from evaluator.plans import Plan
 from evaluator.sheet import Sheet
 from evaluator.verdict import (
     MOST_MACHINES,
-    ORDER,
     MachineVerdict,
     PlanVerdict,
-    Status,
     countable_gpus,
     machine_numbers,
 )
 from evaluator.workbook import Workbook
-
-READY, CONDITIONAL, NOT_KNOWN, UNSUITABLE = (ORDER[status] for status in Status)
-STOPS = SEVERITY[LinkWord.INSUFFICIENT]
-OPEN_LINKS = (SEVERITY[LinkWord.CLAIMED], SEVERITY[LinkWord.UNKNOWN])
-LINKS = tuple(LinkWord)
-MISFIT, MEMORY_UNKNOWN = "the workload does not fit", "the memory per GPU is not known"
-WHY = (
-    "",
-    MISFIT,
-    *(f"the link is {word}" for word in LINKS[STOPS:]),
-    *(f"the check of {name} fails" for name in NAMES[1:]),
-    MEMORY_UNKNOWN,
-)
-"""Why a plan does not serve, the first cause of those that hold."""
-FIRST_LINK, FIRST_HOST = 2, 2 + len(LINKS) - STOPS
-NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +101,11 @@ class Chosen:
     def put(self, answers: Answers, rows: Column, columns: Column) -> None:
         """Sets what the answers say of the plans at `columns` for the cases at `rows`."""
         cases = answers.cases[rows]
-        self.plan[cases] = answers.plans[columns]
+        self.plan[cases] = answers.plans[rows, columns]
         self.status[cases] = answers.status[rows, columns]
         self.tight[cases] = answers.fit[rows, columns] == TIGHT
         self.missing[cases] = answers.missing[rows, columns]
-        self.why[cases] = answers.why[rows, columns]
+        self.why[cases] = answers.why(rows, columns)
 
 
 @dataclass(frozen=True)
@@ -189,10 +172,14 @@ class Group:
     gpus: int
     machines: tuple[int, ...]
 
-    def after(self, answers: Answers) -> Group:
+    @property
+    def tried(self) -> tuple[int, int]:
+        """GPUs and machines of the plans at hand."""
+        return self.gpus, self.machines[0]
+
+    def after(self, served: Column) -> Group:
         """What is left to try, for the cases that no plan served."""
-        left = self.cases[~answers.serves.any(axis=1)]
-        return Group(left, self.gpus, self.machines[1:])
+        return Group(self.cases[~served], self.gpus, self.machines[1:])
 
 
 def _groups(workload: Workload, hardware: Hardware, cases: Cases) -> Iterator[Group]:
@@ -224,6 +211,9 @@ class Desk:
     host: HostTable
     cases: Cases
     sheet: Sheet = field(init=False)
+    rows: dict[tuple[int, int], Column] = field(default_factory=dict)
+    loads: dict[Load, Plan] = field(default_factory=dict)
+    load: list[int] = field(default_factory=list)
     found: list[Answers] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -235,44 +225,63 @@ class Desk:
             turn += 1
             if turn.bit_count() == 1:
                 self._look_ahead(groups, turn)
-            seen = [self._answers(one.cases, self._space(one)) for one in groups]
-            self.found += seen
-            groups = [one.after(answers) for one, answers in zip(groups, seen, strict=True)]
+            answers = self._answers(groups)
+            self.found.append(answers)
+            served = np.split(answers.served, np.cumsum([len(one.cases) for one in groups])[:-1])
+            groups = [one.after(its) for one, its in zip(groups, served, strict=True)]
 
     def _look_ahead(self, groups: Iterable[Group], turns: int) -> None:
         """Works out the plans of so many turns at once: one call costs more than many plans. Who
         went on for long is likely to go on.
         """
         tries = ((one.gpus, machines) for one in groups for machines in one.machines[:turns])
-        self.sheet.rows([plan for one in tries for plan in self.book.plans(*one).plans])
+        new = {one: self.book.plans(*one).plans for one in tries if one not in self.rows}
+        rows = self.sheet.rows([plan for plans in new.values() for plan in plans])
+        ends = np.cumsum([0, *map(len, new.values())])
+        self.rows |= {
+            one: rows[start:end] for one, (start, end) in zip(new, pairwise(ends), strict=True)
+        }
+        self._load(list(self.sheet.number)[len(self.load) :])
 
-    def _space(self, one: Group) -> Sequence[Plan]:
-        return self.book.plans(one.gpus, one.machines[0]).plans
+    def _load(self, plans: Sequence[Plan]) -> None:
+        """Numbers the loads of plans that are new on the sheet, each with a plan that makes it."""
+        number = {load: at for at, load in enumerate(self.loads)}
+        for plan in plans:
+            load = load_of(self.book.workload, plan)
+            self.load.append(number.setdefault(load, len(number)))
+            self.loads.setdefault(load, plan)
 
-    def _answers(self, cases: Column, plans: Sequence[Plan]) -> Answers:
-        rows = self.sheet.rows(plans)
-        kinds = self.hardware.kind[self.cases.sample[cases]]
+    def _answers(self, groups: Sequence[Group]) -> Answers:
+        """Of all groups at once; the plans of a group are as many as those of the widest one."""
+        held = [self.rows[one.tried] for one in groups]
+        rows = np.full((len(groups), max(map(len, held))), NONE)
+        for row, plans in zip(rows, held, strict=True):
+            row[: len(plans)] = plans
+        plans = np.repeat(rows, [len(one.cases) for one in groups], axis=0)
+        cases = np.concatenate([one.cases for one in groups])
+        samples = self.cases.sample[cases]
         return Answers(
             cases=cases,
-            plans=rows,
-            fit=self.sheet.fit[rows][:, kinds].T,
-            missing=self.sheet.missing[rows][:, kinds].T,
-            link=self.sheet.link[rows][:, kinds].T,
-            host=self._host_failures(cases, plans),
+            plans=plans,
+            sheet=self.sheet,
+            kinds=self.hardware.kind[samples],
+            host=self._host_failures(samples, plans),
         )
 
-    def _host_failures(self, cases: Column, plans: Sequence[Plan]) -> Column:
+    def _host_failures(self, samples: Column, plans: Column) -> Column:
         """The first item that fails, by case and plan."""
-        loads = [load_of(self.book.workload, plan) for plan in plans]
-        number, firsts = numbered(loads)
-        samples = self.cases.sample[cases]
-        each = [self.host.first_failure(plans[one], loads[one], samples) for one in firsts]
-        return np.array(each, dtype=np.int8).reshape(len(firsts), len(cases))[number].T
+        load = np.array(self.load, dtype=np.int64)[plans]
+        found = np.zeros((len(self.loads), len(samples)), dtype=np.int8)
+        asked = np.zeros(len(self.loads), dtype=bool)
+        asked[load] = True
+        for at, (one, plan) in enumerate(self.loads.items()):
+            if asked[at]:
+                found[at] = self.host.first_failure(plan, one, samples)
+        return found[load, np.arange(len(samples))[:, np.newaxis]]
 
     def _on_one_gpu(self, answers: Answers) -> Column:
-        plans = tuple(self.sheet.number)
-        one = np.array([plans[row].gpus == 1 for row in answers.plans], dtype=bool)
-        return np.where(one, 0.0, np.inf) + np.zeros((len(answers.cases), 1))
+        alone = np.array([plan.gpus == 1 for plan in self.sheet.number], dtype=bool)
+        return np.where(alone[answers.plans] & answers.real, 0.0, np.inf)
 
     def judged(self) -> Judged:
         count, plans = len(self.cases.sample), tuple(self.sheet.number)
@@ -301,51 +310,6 @@ class Desk:
         return found
 
 
-@dataclass
-class Answers:
-    """Words on some plans for some cases, of shape (cases, plans)."""
-
-    cases: Column
-    plans: Column
-    fit: Column
-    missing: Column
-    link: Column
-    host: Column
-
-    @cached_property
-    def status(self) -> Column:
-        """As `verdict.status_of`."""
-        misfit, unknown = self.fit == DOES_NOT_FIT, self.fit == UNKNOWN
-        fails = misfit | (self.link >= STOPS) | (self.host > 0)
-        doubted = (self.fit == TIGHT) | np.isin(self.link, OPEN_LINKS)
-        served = np.where(doubted, CONDITIONAL, READY)
-        return np.where(fails, UNSUITABLE, np.where(unknown, NOT_KNOWN, served)).astype(np.int8)
-
-    @property
-    def serves(self) -> Column:
-        found: Column = self.status <= CONDITIONAL
-        return found
-
-    @cached_property
-    def why(self) -> Column:
-        """Places in `WHY` of what does not serve."""
-        rest = np.where(self.host > 0, FIRST_HOST - 1 + self.host, WHY.index(MEMORY_UNKNOWN))
-        linked = np.where(self.link >= STOPS, FIRST_LINK - STOPS + self.link, rest)
-        return np.where(self.fit == DOES_NOT_FIT, WHY.index(MISFIT), linked).astype(np.int8)
-
-    def by_status(self) -> Column:
-        """The lower the better; infinite for what does not serve."""
-        return np.where(self.serves, self.status, np.inf)
-
-    def by_miss(self) -> Column:
-        """As `verdict.miss_of`; infinite for what serves."""
-        ends = np.where(self.status == NOT_KNOWN, LAST, self.missing)
-        return np.where(self.serves, np.inf, ends)
-
-
-LAST = float(np.finfo(np.float64).max)
-
-
 def _serving(found: Sequence[Answers]) -> Serving:
     """Cases in their order, the plans of each as they were tried."""
     parts = [_served(one) for one in found]
@@ -358,15 +322,10 @@ def _serving(found: Sequence[Answers]) -> Serving:
 
 def _served(one: Answers) -> tuple[Column, Column, Column]:
     rows, columns = np.nonzero(one.serves)
-    return one.cases[rows], one.plans[columns], _tiers(one)[rows, columns]
+    return one.cases[rows], one.plans[rows, columns], one.tier[rows, columns]
 
 
 NOBODY = np.array([], dtype=np.int64)
-
-
-def _tiers(one: Answers) -> Column:
-    found: Column = 2 * one.status + (one.fit == TIGHT)
-    return found
 
 
 def _first(found: Sequence[Answers], count: int, key: Callable[[Answers], Column]) -> Chosen:
@@ -387,5 +346,5 @@ def _first(found: Sequence[Answers], count: int, key: Callable[[Answers], Column
 def _tried(found: Sequence[Answers], count: int) -> Column:
     tried = np.zeros(count, dtype=np.int64)
     for one in found:
-        tried[one.cases] += len(one.plans)
+        tried[one.cases] += one.real.sum(axis=1)
     return tried

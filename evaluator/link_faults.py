@@ -6,7 +6,7 @@ in sight: the verdict is proven, and a finding says what speaks against it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -15,9 +15,11 @@ from evaluator.facts import Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.held import Held
 from evaluator.link_verdicts import LinkVerdict, LinkWord
-from evaluator.links import CLASS_FLOOR, bridge_links
+from evaluator.links import ALL_TO_ALL, CLASS_FLOOR, bridge_links
 from evaluator.machine import Machine
+from evaluator.pair_rates import FAR_BELOW, LEAST_NVLINK, SlowPair, one_way, slow_pairs
 from evaluator.plans import Plan
+from evaluator.units import GB
 
 STOPS_ALL = (
     (FaultKind.SLICED, Code.SLICED_GPU, LinkWord.INSUFFICIENT, "nvidia-smi -L"),
@@ -55,6 +57,8 @@ def faulty(held: Held) -> LinkVerdict | None:
             return held.said(LinkWord.CONTRADICTED, _told(held, kind, faults), command=command)
     if (found := _badly_bridged(held)) and not _outweighed(held, held.topology.look):
         return held.said(LinkWord.CONTRADICTED, found, command="nvidia-smi nvlink --status")
+    if (found := _slow_pair(held)) and not _outweighed(held, held.topology.pair_look):
+        return held.said(LinkWord.CONTRADICTED, found, command=PAIR_BENCHMARK)
     return None
 
 
@@ -64,14 +68,14 @@ def suspicions(held: Held) -> tuple[Finding, ...]:
         return ()
     kinds = ((kind, _of_group(held, kind)) for kind in FAULT_CODES)
     told = (_told(held, kind, faults) for kind, faults in kinds if faults)
-    found = [one for one in (*told, _badly_bridged(held)) if one]
+    found = [one for one in (*told, _badly_bridged(held), _slow_pair(held)) if one]
     gaps = {"plan": held.plan.label, "rate": shown.seen.words, "command": held.command}
     return tuple(finding(Code.LINK_SUSPECTED, words=_words(one), **gaps) for one in found)
 
 
 def _words(found: Finding) -> str:
     gaps = dict(found.gaps)
-    return f"{gaps['gpus']}: {gaps['words']}"
+    return f"{gaps['gpus']}: {gaps['words']}" if "gpus" in gaps else gaps["words"]
 
 
 def _outweighed(held: Held, look: int) -> bool:
@@ -113,6 +117,40 @@ def _badly_bridged(held: Held) -> Finding | None:
         return None
     words = f"{held.link}, {seen} links in all, and the bridge of this card has {whole}"
     return finding(Code.GPU_LINK_FAULTY, plan=held.plan.label, gpus=held.pair, words=words)
+
+
+PAIR_BENCHMARK = "p2pBandwidthLatencyTest"
+
+
+def _slow_pair(held: Held) -> Finding | None:
+    """A pair inside a group that the best assignment could not leave out."""
+    slow = [one for one in _slow_pairs(held) if held.placed.joins(one.pair)]
+    if not slow:
+        return None
+    usual = max(one.usual for one in slow) * FAR_BELOW / GB
+    return finding(
+        Code.PAIR_SLOW,
+        plan=held.plan.label,
+        words="; ".join(one.words for one in slow[:MOST_TOLD]),
+        command=PAIR_BENCHMARK,
+        rate=f"{usual:.3g} GB/s or more one way",
+    )
+
+
+MOST_TOLD = 3
+
+
+def _slow_pairs(held: Held) -> Iterator[SlowPair]:
+    """By the class that was seen. Without a matrix: slower than one NVLink, where all are claimed
+    to be joined.
+    """
+    yield from slow_pairs(held.topology)
+    if held.topology.matrix or held.machine.link.value not in ALL_TO_ALL:
+        return
+    for pair in held.topology.pairs:
+        rate = one_way(held.topology, pair)
+        if rate and rate < FAR_BELOW * LEAST_NVLINK:
+            yield SlowPair(pair, rate, LEAST_NVLINK)
 
 
 def _bridge_links(machine: Machine) -> int | None:

@@ -6,7 +6,7 @@ and not on the workload: such words are kept with the hardware.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +22,7 @@ from evaluator.workbook import Workbook
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Places of words in `LinkWord` by kind of machine, asked once for kinds that are alike.
+    """Places of words in `LinkWord` by demand, asked once for kinds of machine that are alike.
 
     `number` tells which of the `samples` stands for each kind.
     """
@@ -36,13 +36,15 @@ class Words:
         number, firsts = numbered(facts(machine) for machine in kinds)
         return cls(number, tuple(kinds[first] for first in firsts))
 
-    def row(self, plan: Plan, demand: Demand) -> Column:
-        """`plan` is any plan that makes this demand."""
-        if demand not in self._rows:
-            words = [SEVERITY[demand_word(plan, demand, one)] for one in self.samples]
-            self._rows[demand] = np.array(words, dtype=np.int8)
-        found: Column = self._rows[demand][self.number]
-        return found
+    def row(self, plan: Plan, demands: Iterable[Demand]) -> Column:
+        """The worst word of some demands of a plan, by sample."""
+        worst = np.zeros(len(self.samples), dtype=np.int8)
+        for demand in demands:
+            if demand not in self._rows:
+                words = [SEVERITY[demand_word(plan, demand, one)] for one in self.samples]
+                self._rows[demand] = np.array(words, dtype=np.int8)
+            np.maximum(worst, self._rows[demand], out=worst)
+        return worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class LinkTable:
     inside: Words
     between: Words
     seen: tuple[int, ...]
+    _rows: dict[Plan, tuple[Column, Column]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, hardware: Hardware) -> LinkTable:
@@ -64,15 +67,24 @@ class LinkTable:
         return cls(kinds, Words.of(kinds, _inside), Words.of(kinds, _between), seen)
 
     def words(self, book: Workbook, plans: Sequence[Plan]) -> Column:
-        """Places of the words in `LinkWord`, by plan and kind of machine."""
-        found = np.zeros((len(plans), len(self.kinds)), dtype=np.int8)
-        for place, plan in enumerate(plans):
-            for demand in demands_of(plan):
-                words = self.between if demand.machines > 1 else self.inside
-                np.maximum(found[place], words.row(plan, demand), out=found[place])
+        """Places of the words in `LinkWord`, by plan (at least one) and kind of machine."""
+        rows = [self._row(plan) for plan in plans]
+        inside = np.array([row for row, _ in rows], dtype=np.int8)[:, self.inside.number]
+        between = np.array([row for _, row in rows], dtype=np.int8)[:, self.between.number]
+        found = np.maximum(inside, between)
         for kind in self.seen:
             found[:, kind] = [_word(book, plan, self.kinds[kind]) for plan in plans]
         return found
+
+    def _row(self, plan: Plan) -> tuple[Column, Column]:
+        """Alike for every workload, so kept."""
+        if plan not in self._rows:
+            within: list[Demand] = []
+            across: list[Demand] = []
+            for demand in demands_of(plan):
+                (across if demand.machines > 1 else within).append(demand)
+            self._rows[plan] = self.inside.row(plan, within), self.between.row(plan, across)
+        return self._rows[plan]
 
 
 def _word(book: Workbook, plan: Plan, machine: Machine) -> int:

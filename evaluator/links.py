@@ -12,6 +12,7 @@ from enum import IntEnum, StrEnum
 
 from evaluator.facts import Fact, Grade
 from evaluator.machine import LinkClass
+from evaluator.pair_rates import LEAST_NVLINK
 from evaluator.plans import Plan
 from evaluator.units import GB
 
@@ -162,8 +163,8 @@ CARRIED_BY = {
 """What a card must permit for a claim to be possible. Peer access over PCIe is always possible."""
 
 
-LINK_BYTES_PER_S = (25 * GB, 14_062_500_000)
-"""One NVLink, one direction: of A100, H100 and Turing, and of GA102 (its whitepaper v2)."""
+LINK_BYTES_PER_S = (25 * GB, LEAST_NVLINK)
+"""One NVLink, one direction: of A100, H100 and Turing, and of GA102."""
 
 
 def bridge_links(bytes_per_s: int) -> int | None:

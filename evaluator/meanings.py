@@ -100,6 +100,12 @@ EVIDENCE_MEANINGS: Mapping[str, Meaning] = {
         "clears it.",
         Grade.MEASURED,
     ),
+    "pair_slow": blocker(
+        "{plan} cannot leave out a pair that is far slower than its link should be: {words}.",
+        "Have slot, riser and bridge of both cards checked; `{command}` in which every pair "
+        "reaches {rate} clears it.",
+        Grade.BENCHMARKED,
+    ),
     "fabric_manager_down": blocker(
         "The NVSwitch fabric is not up: {words}. No group of GPUs starts before it is.",
         "Have the fabric manager started; `nvidia-smi -q` with the fabric state Completed and "

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from math import ceil
 
 from evaluator.budgets import (
@@ -17,7 +17,7 @@ from evaluator.budgets import (
     MemoryBudget,
     RankBudget,
 )
-from evaluator.changes import options
+from evaluator.changes import Option, options
 from evaluator.findings import Code, Finding, finding
 from evaluator.formats import WeightFormat, weight_format
 from evaluator.gpus import specs
@@ -153,7 +153,16 @@ def smallest_change(workload: Workload, plan: Plan, usable_bytes: int | None) ->
     return (*(change for change in admitted if change), _larger_gpu(memory))
 
 
-Step = tuple[Change, MemoryBudget]
+@dataclass
+class Step:
+    """A workload and plan with one thing changed. Most are never asked for their memory: a smaller
+    step did."""
+
+    option: Option
+
+    @cached_property
+    def memory(self) -> MemoryBudget:
+        return budget(self.option.workload, self.option.plan)
 
 
 @lru_cache(maxsize=1024)
@@ -161,18 +170,15 @@ def _memory_and_steps(
     workload: Workload, plan: Plan
 ) -> tuple[MemoryBudget, tuple[tuple[Step, ...], ...]]:
     """Budgets of a plan and of its changes: alike for every GPU, so worked out once for all."""
-    groups = tuple(
-        tuple((step.change, budget(step.workload, step.plan)) for step in group)
-        for group in options(workload, plan)
-    )
+    groups = tuple(tuple(map(Step, group)) for group in options(workload, plan))
     return budget(workload, plan), groups
 
 
 def _first_that_fits(steps: tuple[Step, ...], usable_bytes: int) -> Change | None:
     admitted = (
-        change
-        for change, memory in steps
-        if fit(memory, usable_bytes).word is not FitWord.DOES_NOT_FIT
+        step.option.change
+        for step in steps
+        if fit(step.memory, usable_bytes).word is not FitWord.DOES_NOT_FIT
     )
     return next(admitted, None)
 

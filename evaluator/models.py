@@ -18,12 +18,16 @@ from evaluator.shapes import ModelShape
 
 @dataclass(frozen=True, slots=True)
 class ModelPreset:
-    """`config` holds the keys of the model's config.json; `source` is where they were read."""
+    """`config` holds the keys of the model's config.json; `source` is where they were read.
+
+    `repository` is where engines find the checkpoint by name, "" where that is not listed.
+    """
 
     slug: str
     name: str
     source: str
     config: Mapping[str, Any]
+    repository: str = ""
 
 
 @cache
@@ -45,3 +49,11 @@ def preset(slug: str) -> ModelShape:
         )
     shape, _ = read_model(found.config)
     return replace(shape, name=found.name, source=found.source)
+
+
+@cache
+def repository_of(name: str) -> str:
+    """Where engines find the checkpoint of a listed model, such as "meta-llama/Llama-3.1-8B"; ""
+    for a model that is not listed.
+    """
+    return next((one.repository for one in presets().values() if one.name == name), "")

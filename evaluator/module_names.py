@@ -17,8 +17,10 @@ PROJECTIONS = {split: frozenset[str]() for split in Split} | {
 }
 """Projections by the part that they are in: queries and output have one size, keys and values
 another."""
+OF_EXPERTS = frozenset(f"{Module.EXPERT.value}.{name}" for name in MLP_PROJECTIONS)
+"""Projections of experts, which a list names for each expert alone: all of them are alike."""
 NAMED = frozenset(module.value for module in Module).union(MLP_PROJECTIONS, *PROJECTIONS.values())
-KNOWN_MODULES = frozenset({EVERY, *NAMED})
+KNOWN_MODULES = frozenset({EVERY, *NAMED, *OF_EXPERTS})
 
 
 def named_share(part: Part, names: frozenset[str], *, gated: bool) -> float:
@@ -28,6 +30,8 @@ def named_share(part: Part, names: frozenset[str], *, gated: bool) -> float:
     experts_too = part.module is Module.EXPERT and Module.MLP.value in names
     if part.module.value in names or EVERY in names or experts_too:
         return 1.0
+    if part.module is Module.EXPERT:
+        return min(1.0, len(names & OF_EXPERTS) / (3 if gated else 2))
     if part.module is Module.ATTENTION:
         return len(names & PROJECTIONS[part.split]) / 2
     if part.module is Module.MLP:
@@ -67,4 +71,12 @@ def _named_module(name: str) -> tuple[str, str]:
     if "layers" not in words:
         return EVERY, words[-1]
     layer, *rest = words[words.index("layers") + 1 :] or [EVERY]
-    return layer, rest[-1] if rest else EVERY
+    return layer, _module_of(rest) if rest else EVERY
+
+
+def _module_of(words: Sequence[str]) -> str:
+    """The last word, or that of an expert: "mlp.experts.7.down_proj" is one of "experts"."""
+    experts = Module.EXPERT.value
+    if experts not in words or words[-1] not in MLP_PROJECTIONS:
+        return experts if experts in words else words[-1]
+    return f"{experts}.{words[-1]}"

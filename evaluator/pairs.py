@@ -27,7 +27,9 @@ from evaluator.link_faults import (
 from evaluator.link_verdicts import LinkVerdict, LinkWord
 from evaluator.links import FULL_MESH, WAITED_FOR, Demand
 from evaluator.machine import Machine
+from evaluator.pair_rates import ceiling
 from evaluator.plans import Plan
+from evaluator.units import GB
 
 SWITCHED = rank_of("PXB")
 """Up to this class a pair meets below the host bridge."""
@@ -57,14 +59,14 @@ def judge_on_pairs(
 
 
 def _with_matrix(held: Held) -> LinkVerdict:
-    return faulty(held) or _unseen(held) or _judge(held)
+    return faulty(held) or _capped(held) or _unseen(held) or _judge(held)
 
 
 def _without_matrix(held: Held) -> LinkVerdict | None:
     """Outputs that show no pairs: a benchmark, or a log in which no peer access was used."""
     if held.tolerant:
         return None
-    if fault := faulty(held):
+    if fault := faulty(held) or _capped(held):
         return fault
     if shown := held.reached:
         return _by_rate(held, shown)
@@ -87,6 +89,23 @@ def _unseen(held: Held) -> LinkVerdict | None:
 
 
 ASK_MATRIX = "nvidia-smi topo -m; nvidia-smi topo -p2p r"
+
+
+def _capped(held: Held) -> LinkVerdict | None:
+    """Single pairs that are each too slow: no group through them can be fast enough.
+
+    A benchmark of the group itself, as new or newer, says more.
+    """
+    newest = min((rate.look for rate in held.curve), default=None)
+    if held.tolerant or (newest is not None and newest <= held.topology.pair_look):
+        return None
+    limits = [one for group in held.placed.groups if (one := ceiling(held.topology, group))]
+    narrow = min(limits, key=lambda one: one.bytes_per_s, default=None)
+    if narrow is None or narrow.bytes_per_s >= held.needed:
+        return None
+    reason = f"{narrow.words}, and {held.needed / GB:.3g} are needed"
+    found = finding(Code.LINK_INSUFFICIENT, **held.gaps, reason=reason)
+    return held.said(LinkWord.INSUFFICIENT, found)
 
 
 # --- the class of the worst pair

@@ -124,7 +124,8 @@ def embedding(shape: ModelShape) -> tuple[Part, ...]:
 
 def head(shape: ModelShape) -> tuple[Part, ...]:
     """Final norm and output head: the last stage. A tied head is the embedding itself."""
-    norm = Part(Module.NORM, shape.hidden * (1 + shape.norms.bias), Split.NONE)
+    norms = shape.norms
+    norm = Part(Module.NORM, norms.final * shape.hidden * (1 + norms.bias), Split.NONE)
     matrix = 0 if shape.tied else shape.vocab * shape.hidden
     return (norm, Part(Module.HEAD, matrix + shape.vocab * shape.head_bias))
 

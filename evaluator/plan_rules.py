@@ -6,6 +6,7 @@ Rules of Megatron-LM (validate_args), PyTorch's pipeline schedules and the servi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from evaluator.degrees import Plan
 from evaluator.findings import Code, Finding, finding
@@ -31,7 +32,10 @@ SPLIT_WORDS = {
 
 def refusal_of(workload: Workload, plan: Plan) -> Finding | None:
     """Why the plan cannot be had. None when it can."""
-    return next((found for rule in RULES if (found := rule(workload, plan))), None)
+    for rule in RULES:
+        if found := rule(workload, plan):
+            return found
+    return None
 
 
 def _indivisible(quantity: str, degree: int, change: str) -> Finding:
@@ -82,23 +86,28 @@ def undivided_by(workload: Workload, tp: int, *, spread: bool = False) -> str:
     are more ranks than heads; a latent cache is copied always. Weights that share a scale must stay
     on one rank, or the engine refuses to load. `spread` experts lie whole on their ranks.
     """
-    attention = workload.model.attention
+    return _undivided_by(workload.model, workload.weights_format, tp, spread)
+
+
+@lru_cache(maxsize=4096)
+def _undivided_by(model: ModelShape, weights_format: str, tp: int, spread: bool) -> str:
+    attention = model.attention
     heads, kv_heads = attention.heads, attention.kv_heads
     if heads % tp:
         return f"{heads} attention heads"
     if not attention.latent and kv_heads % tp and tp % kv_heads:
         return f"{kv_heads} KV heads"
-    sizes = [one for one in _inner_sizes(workload.model) if not (spread and one[0] == EXPERT_SIZE)]
-    return _undivided_size(workload, tp, sizes)
+    sizes = [one for one in _inner_sizes(model) if not (spread and one[0] == EXPERT_SIZE)]
+    return _undivided_size(weights_format, tp, sizes)
 
 
 EXPERT_SIZE = "expert size"
 
 
-def _undivided_size(workload: Workload, ranks: int, sizes: Iterable[tuple[str, int]]) -> str:
+def _undivided_size(weights_format: str, ranks: int, sizes: Iterable[tuple[str, int]]) -> str:
     if ranks == 1:
         return ""
-    form = weight_format(workload.weights_format)
+    form = weight_format(weights_format)
     group = form.group if form else 1
     in_groups = f" in groups of {group}" if group > 1 else ""
     odd = ((name, size) for name, size in sizes if size % (ranks * group))
@@ -144,7 +153,7 @@ def _refuse_expert_ranks(workload: Workload, plan: Plan, size: int) -> Finding |
         admitted = _largest(wanted, lambda ep: ranks % (ep * plan.etp) == 0)
         change = f"Use an expert parallel degree of {admitted}."
         return _indivisible(f"{ranks} ranks", wanted, change)
-    quantity = _undivided_size(workload, plan.etp, [(EXPERT_SIZE, size)])
+    quantity = _undivided_size(workload.weights_format, plan.etp, [(EXPERT_SIZE, size)])
     return _indivisible(quantity, plan.etp, "Use an etp of 1.") if quantity else None
 
 

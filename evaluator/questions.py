@@ -28,6 +28,12 @@ QUESTIONS = {
     "nccl_version": "Which NCCL version is installed?",
 }
 """By attribute of the machine, asked where nothing is known of it."""
+OF_AMD = {
+    "cuda_version": "Which ROCm release is installed (`amd-smi version`)?",
+    "nccl_version": "",
+    "power_limit_watts": "Which power limit do the GPUs run at (`amd-smi metric --power`)?",
+}
+"""What is asked otherwise of machines with AMD's cards; RCCL comes with ROCm."""
 
 
 def questions_for(machine: Machine, findings: Iterable[Finding] = ()) -> tuple[str, ...]:
@@ -47,7 +53,8 @@ def _questions(machine: Machine, findings: Iterable[Finding]) -> Iterator[str]:
         yield f"What does `all_reduce_perf -b 1G -e 8G -f 2 -g {ranks}` give on it?"
     if machine.nodes > 1 and not machine.inter_node.at_least(Grade.BENCHMARKED):
         yield "Which network joins the machines, and does NCCL use GPUDirect RDMA over it?"
-    yield from (text for name, text in QUESTIONS.items() if not getattr(machine, name).known)
+    asked = QUESTIONS | OF_AMD if is_amd(machine) else QUESTIONS
+    yield from (text for name, text in asked.items() if text and not getattr(machine, name).known)
     yield from (_request(found.remedy) for found in findings if found.remedy.startswith("Ask "))
 
 

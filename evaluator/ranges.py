@@ -21,20 +21,26 @@ class InvalidRange(ValueError):
     """A range whose ends are out of order."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Range:
-    """Three values of one unit, which the name of whatever holds the range gives."""
+    """Three values of one unit, which the name of whatever holds the range gives.
+
+    Written out, as a list makes thousands of them: what dataclasses writes takes twice as long.
+    Arrays are looked at once, where a budget of columns is whole: it takes long.
+    """
 
     low: Number
     typical: Number
     high: Number
 
-    def __post_init__(self) -> None:
-        """Arrays are looked at once, where a budget of columns is whole: it takes long."""
-        if isinstance(self.typical, np.ndarray) or isinstance(self.high, np.ndarray):
+    def __init__(self, low: Number, typical: Number, high: Number) -> None:
+        set_low(self, low)
+        set_typical(self, typical)
+        set_high(self, high)
+        if isinstance(typical, np.ndarray) or isinstance(high, np.ndarray):
             return
-        if not self.low <= self.typical <= self.high:
-            raise InvalidRange(f"{self.low} <= {self.typical} <= {self.high} does not hold")
+        if not low <= typical <= high:
+            raise InvalidRange(f"{low} <= {typical} <= {high} does not hold")
 
     @property
     def ordered(self) -> bool:
@@ -53,12 +59,21 @@ class Range:
         return Range(self.low * other.low, self.typical * other.typical, self.high * other.high)
 
 
+set_low, set_typical, set_high = (Range.__dict__[end].__set__ for end in Range.__slots__)
+
+
 def exact(value: Number) -> Range:
     return Range(value, value, value)
 
 
 def total(ranges: Iterable[Range]) -> Range:
-    return sum(ranges, exact(0))
+    """End by end, in order: a sum of ranges would make one range for each."""
+    parts = list(ranges)
+    return Range(
+        sum(part.low for part in parts),
+        sum(part.typical for part in parts),
+        sum(part.high for part in parts),
+    )
 
 
 def larger(one: Number, other: Number) -> Number:

@@ -77,8 +77,7 @@ class Ranking:
     def shortlist(self, cut: Cut) -> Shortlist:
         """The cut written out, with ranks 0 and 1: the answer stands in one of them."""
         race = replace(self.race, hidden=Counter(self.race.hidden))
-        parts = race.others_picked(self._entries(self._on_page(cut)))
-        race.count_hidden(parts)
+        parts = race.beside(self._entries(self._on_page(cut)))
         self._move_aside(race, parts, cut)
         ranks = sorted({0, 1, *cut.shown} & set(range(len(self))))
         rows = tuple(map(self.written, ranks))

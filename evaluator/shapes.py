@@ -70,11 +70,13 @@ class Experts:
 
 @dataclass(frozen=True, slots=True)
 class Norms:
-    """`per_layer` vectors of hidden size in each layer, one at the end and perhaps at the start."""
+    """`per_layer` vectors of hidden size in each layer, one at the end unless `final` is False, and
+    perhaps one at the start."""
 
     per_layer: int = 2
     bias: bool = False
     of_embedding: bool = False
+    final: bool = True
 
 
 @dataclass(frozen=True, slots=True)

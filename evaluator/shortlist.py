@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 
 import numpy as np
 
+from evaluator.answers import MEMORY_UNKNOWN, NOT_KNOWN, WHY
 from evaluator.candidates import Candidate
 from evaluator.choices import Choices, too_little_known
 from evaluator.clerk import Clerk, Entry
@@ -17,7 +19,7 @@ from evaluator.economics import Terms, terms_of
 from evaluator.fleet import Fleet
 from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
-from evaluator.judging import MEMORY_UNKNOWN, NOT_KNOWN, WHY, Judged, judge_hardware
+from evaluator.judging import Judged, judge_hardware
 from evaluator.offers import Offering
 from evaluator.rates import PRECISION
 
@@ -120,6 +122,24 @@ class Picked:
         return [*self.rows, *self.unranked, *self.near]
 
 
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Lanes in the order of their bounds, of which the first `count` groups are wanted; so many as
+    `first` says are timed at once.
+    """
+
+    heat: Heat
+    rows: Column
+    bounds: tuple[Column, ...]
+    count: int
+    first: int
+
+    @property
+    def cases(self) -> Column:
+        """Of the lanes that are timed at once."""
+        return self.heat.leaders.case[self.rows[: self.first]]
+
+
 @dataclass
 class Race:
     """What competes, by whom it is judged, and what was hidden on the way, by reason."""
@@ -174,69 +194,77 @@ class Race:
 
     def picked(self, limit: int) -> Picked:
         single = self._single()
-        others = self._without(single)
-        rows = self._serving(others, self._ranked(others), limit - (single is not None))
-        parts = self._parts([single, *rows] if single else rows, others, limit)
-        self.count_hidden(parts)
+        others, room = self._without(single), limit - (single is not None)
+        queues = [self._ranked(others, room), self._unranked(others, limit)]
+        self.choices.settle(np.concatenate([queue.cases for queue in queues]))
+        rows, unranked = self._written([self._first(queue) for queue in queues])
+        return self._counted([single, *rows] if single else rows, unranked, others)
+
+    def beside(self, rows: list[Entry]) -> Picked:
+        """These rows, with what serves at no comparable price and what misses by least."""
+        others = self._without(self._single())
+        (unranked,) = self._written([self._first(self._unranked(others, UNRANKED))])
+        return self._counted(rows, unranked, others)
+
+    def _counted(self, rows: list[Entry], unranked: list[Entry], others: Heat) -> Picked:
+        parts = Picked(rows, unranked, self._near(others, ~others.leaders.serves))
+        self._count_hidden(parts)
         return parts
 
-    def _parts(self, rows: list[Entry], others: Heat, limit: int) -> Picked:
-        serves, unranked = others.leaders.serves, others.leaders.unranked
-        return Picked(
-            rows,
-            self._serving(others, serves & unranked, limit),
-            self._near(others, ~serves),
-        )
+    def _ranked(self, heat: Heat, count: int) -> Queue:
+        return self._queue(heat, heat.leaders.serves & ~heat.leaders.unranked, count)
 
-    def others_picked(self, rows: list[Entry]) -> Picked:
-        """These rows, with what serves at no comparable price and what misses by least."""
-        return self._parts(rows, self._without(self._single()), UNRANKED)
+    def _unranked(self, heat: Heat, count: int) -> Queue:
+        return self._queue(heat, heat.leaders.serves & heat.leaders.unranked, count)
 
     def ordered(self) -> Field:
         """All rows that are ranked, in their order behind row 0; `plan` is what each shows."""
         found = self._single_row()
         others = self._without(next(iter(_entries(found)), None))
-        lanes = np.flatnonzero(self._ranked(others))
+        lanes = np.flatnonzero(others.leaders.serves & ~others.leaders.unranked)
         self.choices.settle(others.leaders.case[lanes])
         every = others.members(lanes)
         every = replace(every, plan=self.choices.plan[every.case])
         keys = self._by_rule(every)
         return found.followed_by(every.keep(np.lexsort(keys[::-1])))
 
-    @staticmethod
-    def _ranked(heat: Heat) -> Column:
-        found: Column = heat.leaders.serves & ~heat.leaders.unranked
-        return found
-
-    def _serving(self, heat: Heat, marked: Column, count: int) -> list[Entry]:
-        """The best of what serves: only those that may be among them are timed."""
-        if count < 1:
-            return []
-        rows, of = np.flatnonzero(marked), heat.leaders
-        near_top = down_to(of.tier, rows, heat.lanes.groups, count)
-        best = self._first(heat, near_top, count)
-        chosen = (best.offer, self.choices.plan[best.case], self.choices.narrowest(best.case))
-        return [Entry(*map(int, row)) for row in zip(*chosen, strict=True)]
-
-    def _settled(self, heat: Heat, rows: Column, count: int) -> Field:
-        """The first `count` groups of some lanes, in order, with their best plans."""
-        self.choices.settle(heat.leaders.case[rows])
-        return heat.front(rows, count, self._by_rule)
-
-    def _first(self, heat: Heat, rows: Column, count: int) -> Field:
-        """As `_settled`, but lanes whose bounds are worse than the last of those are not timed."""
-        if not self.choices.rule.timed:
-            return self._settled(heat, rows, count)
+    def _queue(self, heat: Heat, marked: Column, count: int) -> Queue:
+        """What serves, as far as it is of words that may come to the top."""
+        rows, count = np.flatnonzero(marked), max(0, count)
+        rows = down_to(heat.leaders.tier, rows, heat.lanes.groups, count)
+        if not self.choices.rule.timed or not len(rows):
+            return Queue(heat, rows, (), count, len(rows))
         bounds = self._bounds(heat.leaders.keep(rows))
         hopeful = np.lexsort(bounds[::-1])
-        enough = np.searchsorted(np.cumsum(heat.lanes.groups[rows][hopeful]), count) + 1
-        taken, left = 0, max(int(enough), FEW)
-        while taken < left:
-            taken = left
-            best = self._settled(heat, rows[hopeful[:taken]], count)
+        rows, bounds = rows[hopeful], tuple(bound[hopeful] for bound in bounds)
+        enough = np.searchsorted(np.cumsum(heat.lanes.groups[rows]), count) + 1
+        return Queue(heat, rows, bounds, count, max(int(enough), FEW))
+
+    def _first(self, queue: Queue) -> Field:
+        """The first groups of a queue, in order, with their best plans. Lanes whose bounds are
+        worse than the last of those are never timed.
+        """
+        taken = queue.first
+        while True:
+            rows = queue.rows[:taken]
+            self.choices.settle(queue.heat.leaders.case[rows])
+            best = queue.heat.front(rows, queue.count, self._by_rule)
+            if taken >= len(queue.rows):
+                return best
             last = best.keep(np.arange(len(best))[-1:])
-            left = min(4 * taken, int(_up_to(bounds, self._by_rule(last)).sum()))
-        return best
+            left = int(_up_to(queue.bounds, self._by_rule(last)).sum())
+            if left <= taken:
+                return best
+            taken = min(4 * taken, left)
+
+    def _written(self, parts: Sequence[Field]) -> list[list[Entry]]:
+        """With their narrowest plans, which are sought for all parts at once."""
+        case = np.concatenate([part.case for part in parts])
+        offer = np.concatenate([part.offer for part in parts])
+        chosen = (offer, self.choices.plan[case], self.choices.narrowest(case))
+        entries = [Entry(*map(int, row)) for row in zip(*chosen, strict=True)]
+        ends = np.cumsum([0, *map(len, parts)]).tolist()
+        return [entries[start:end] for start, end in pairwise(ends)]
 
     def _bounds(self, of: Field) -> tuple[Column, ...]:
         """No group of a lane comes before these keys. Without prices a lane goes by place."""
@@ -289,6 +317,8 @@ class Race:
         place = int(lanes.every.place[single.offer])
         row = lanes.lane_of(np.array([place]))
         if of.serves[row].all():
+            if not self.choices.may_choose(int(of.case[row][0]), single.plan):
+                return self.heat
             self.choices.settle(of.case[row])
         same = self._plans(of)[row] == single.plan
         return self.heat.without(place) if same.all() else self.heat
@@ -306,7 +336,7 @@ class Race:
         found[lanes.every.offer[lanes.places]] = lanes.every.size[lanes.places]
         return found
 
-    def count_hidden(self, parts: Picked) -> None:
+    def _count_hidden(self, parts: Picked) -> None:
         """Every offering that no part shows, under the first reason that holds."""
         lanes, of = self.heat.lanes, self.heat.leaders
         shown = sorted({entry.offer for entry in parts.entries})
@@ -321,7 +351,7 @@ class Race:
             self.hide(reason, int(count))
 
 
-FEW = 48
+FEW = 96
 """Lanes that are timed at once at least: one more takes less than another turn."""
 
 

@@ -22,7 +22,7 @@ from evaluator.connections import (
     rate_for,
     together,
 )
-from evaluator.evidence import BenchmarkRow, Format, Reading, Sign, Trouble
+from evaluator.evidence import BandwidthMatrix, BenchmarkRow, Format, Reading, Sign, Trouble
 from evaluator.evidence.readings import troubles
 from evaluator.facts import Grade
 from evaluator.gpus import read_label
@@ -227,13 +227,13 @@ def topology_of(reading: Reading) -> Topology:
         ),
         transports=tuple(one.name for one in reading.transports or ()),
         rates=tuple(_rates(reading)),
-        pair_rates=next((one.rows for one in reading.bandwidth if one.p2p), ()),
+        pair_rates=_pair_rates(reading.bandwidth),
         faults=tuple(_faults(reading)),
         checked=tuple(_checked(reading)),
     )
 
 
-READ_OR_WRITE = ("r", "w")
+READ_OR_WRITE = ("r", "w", "rw")
 REFUSALS = frozenset({"CNS", "GNS", "TNS", "NS", "DR"})
 
 
@@ -244,11 +244,30 @@ def _peer(reading: Reading) -> tuple[tuple[bool | None, ...], ...]:
     if reading.can_access is None or not reading.gpu_count:
         return ()
     gpus = range(reading.gpu_count)
-    return tuple(tuple((one, to) in reading.can_access for to in gpus) for one in gpus)
+    return tuple(tuple(_told(reading, one, to) for to in gpus) for one in gpus)
+
+
+def _told(reading: Reading, one: int, other: int) -> bool | None:
+    """What lines on peer access say of a pair, in whichever direction."""
+    pair = min(one, other), max(one, other)
+    if pair in (reading.can_access or ()):
+        return True
+    return False if pair in (reading.cannot_access or ()) else None
 
 
 def _allowed(cell: str | None) -> bool | None:
     return True if cell == "OK" else False if cell in REFUSALS else None
+
+
+def _pair_rates(tables: Sequence[BandwidthMatrix]) -> tuple[tuple[float | None, ...], ...]:
+    """With peer access, one way. A table of both ways at once shows twice that, or less."""
+    enabled = sorted((one for one in tables if one.p2p), key=lambda one: bool(one.both_ways))
+    if not enabled:
+        return ()
+    share = 0.5 if enabled[0].both_ways else 1.0
+    return tuple(
+        tuple(None if rate is None else rate * share for rate in row) for row in enabled[0].rows
+    )
 
 
 def _rates(reading: Reading) -> Iterator[Rate]:

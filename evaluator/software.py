@@ -5,145 +5,33 @@ Only a minimum that a table states makes a fail; what no table speaks of stays u
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from importlib.resources import files
-from typing import Any
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from evaluator.checklist import Asked, HostItem, HostWord, weakest
 from evaluator.facts import Grade
+from evaluator.held import is_amd
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
-
-Version = tuple[int, ...]
-TRAINER = "pytorch"
-"""Every training stack that is named here stands on it."""
-
-
-def version_of(text: str | None) -> Version:
-    """Numbers of a version in order: (570, 26) for "570.26". Empty where none can be read."""
-    found = re.match(r"\s*v?(\d+(?:\.\d+)*)", text or "")
-    return tuple(int(part) for part in found[1].split(".")) if found else ()
-
-
-def reaches(have: Version, need: Version) -> bool:
-    """Compared as far as both are stated: branch 570 reaches 570.26."""
-    common = min(len(have), len(need))
-    return have[:common] >= need[:common]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of a table. Versions as tuples; empty is not stated."""
-
-    name: str = ""
-    since: Version = ()
-    cuda: Version = ()
-    driver: Version = ()
-    capability: Version = ()
-    native: Version = ()
-    engines: Mapping[str, str] = field(default_factory=dict)
-    source: str = ""
-    date: str = ""
-
-
-WORDS = frozenset({"name", "source", "date", "engines"})
-
-
-@cache
-def tables() -> Mapping[str, tuple[Row, ...]]:
-    """Every table of the file by its name, rows in file order."""
-    text = files("evaluator").joinpath("data/software.toml").read_text("utf-8")
-    return {name: tuple(map(_row, rows)) for name, rows in tomllib.loads(text).items()}
-
-
-def _row(entry: Mapping[str, Any]) -> Row:
-    values: dict[str, Any] = {
-        key: value if key in WORDS else version_of(value) for key, value in entry.items()
-    }
-    return Row(**values)
-
-
-def releases_of(engine: str) -> tuple[Row, ...]:
-    """Newest first. Empty for an engine that no table speaks of."""
-    return tuple(row for row in tables()["engine"] if row.name == engine.lower())
-
-
-def release_of(engine: str, version: str) -> Row | None:
-    """The row that a stated version falls under; the newest where none is stated."""
-    stated = version_of(version)
-    rows = releases_of(engine)
-    return next((row for row in rows if not stated or reaches(stated, row.since)), None)
-
-
-def lowest_driver(cuda: Version) -> Version:
-    """The driver from which on a CUDA release runs at all. Empty where no table says."""
-    rows = tables()["family"]
-    return next((row.driver for row in rows if cuda[:1] == row.cuda), ())
-
-
-def own_driver(cuda: Version) -> Version:
-    """The driver that came with a toolkit; that of its major release where it is not listed."""
-    rows = tables()["toolkit"]
-    listed = next((row.driver for row in rows if cuda[:2] == row.cuda), ())
-    return listed or lowest_driver(cuda)
-
-
-def first_cuda(capability: Version) -> Version:
-    """The CUDA release that first knew a card. Empty where every one in use does."""
-    rows = [row for row in tables()["card"] if reaches(capability, row.capability)]
-    newest = max(rows, key=lambda row: row.capability, default=Row())
-    return newest.cuda if newest.capability[:1] == capability[:1] else ()
-
-
-def said(version: Version) -> str:
-    return ".".join(map(str, version))
-
-
-def driver_said(version: Version) -> str:
-    """NVIDIA writes the later parts of a driver with two digits: 580.65.06."""
-    return ".".join(f"{part:02d}" for part in version)
-
-
-# --- what a workload runs on
-
-
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """The framework or engine of a workload and its version as stated, "" where it is not."""
-
-    engine: str
-    version: str = ""
-
-    @property
-    def words(self) -> str:
-        return f"{self.engine} {self.version}".strip()
-
-
-def stack_of(workload: Workload) -> Stack:
-    job = workload.serving
-    return _stack(job.engine, job.engine_version) if job else _stack(TRAINER, "")
-
-
-@lru_cache(maxsize=1024)
-def _stack(engine: str, version: str) -> Stack:
-    return Stack(engine.lower(), version)
-
-
-def formats_of(workload: Workload) -> tuple[str, ...]:
-    """Number formats that the job computes with or keeps: weights, then the cache."""
-    return _formats(workload.weights_format, workload.serving.kv_dtype if workload.serving else "")
-
-
-@lru_cache(maxsize=1024)
-def _formats(weights: str, cache_format: str) -> tuple[str, ...]:
-    held = "cache in fp8" if cache_format.startswith("fp8") else cache_format
-    found = (weights.partition(":")[0], held)
-    return tuple(dict.fromkeys(name for name in found if name and name != "auto"))
-
+from evaluator.releases import (
+    Row,
+    Stack,
+    Version,
+    driver_said,
+    first_cuda,
+    first_nccl,
+    formats_of,
+    lowest_driver,
+    own_driver,
+    reaches,
+    release_of,
+    releases_of,
+    said,
+    stack_of,
+    tables,
+    version_of,
+)
+from evaluator.rocm import rocm_items
 
 Capabilities = tuple[Version, ...]
 
@@ -160,6 +48,9 @@ def _capabilities(texts: tuple[str | None, ...]) -> Capabilities:
 
 def software_items(workload: Workload, machine: Machine) -> Iterator[HostItem]:
     """Driver and CUDA, the card against the engine, and the number formats."""
+    if is_amd(machine):
+        yield from rocm_items(workload, machine)
+        return
     stack, cards = stack_of(workload), capabilities_of(machine)
     grade = machine.gpu_model.grade
     facts = (machine.driver_version, machine.cuda_version, machine.nccl_version)
@@ -199,7 +90,13 @@ def driver_item(
     absent = [name for name, text in zip(("CUDA", "NCCL"), versions[1:], strict=True) if not text]
     if absent:
         return DRIVER.unknown(f"Driver {versions[0]} will do; {absent[0]} is not stated.", grade)
-    return DRIVER.passes(f"{_named(versions)} go together{_by_family(driver, cuda)}.", grade)
+    nccl = max((first_nccl(card) for card in cards), default=())
+    if not reaches(version_of(versions[2]), nccl):
+        remedy = f"Use an image with NCCL {said(nccl)} or newer: the job's own copy counts."
+        words = f"NCCL {versions[2]} is older than the card, which needs {said(nccl)}."
+        return DRIVER.unknown(words, grade, remedy)
+    beside = _by_family(driver, cuda) + _without_switch(version_of(versions[2]), cards)
+    return DRIVER.passes(f"{_named(versions)} go together{beside}.", grade)
 
 
 def _named(versions: tuple[str, ...]) -> str:
@@ -213,6 +110,15 @@ def _by_family(driver: Version, cuda: Version) -> str:
     """Below the toolkit's own driver a release runs with some of its features left out."""
     own = own_driver(cuda)
     return "" if not own or reaches(driver, own) else ", by minor version compatibility"
+
+
+def _without_switch(nccl: Version, cards: Capabilities) -> str:
+    """Cards whose switches could add up all-reduces, under an NCCL that does not let them."""
+    rows = (
+        row for row in tables()["switch_reduce"] if cards and reaches(min(cards), row.capability)
+    )
+    needed = next((row.nccl for row in rows if not reaches(nccl, row.nccl)), ())
+    return f"; switches add up all-reduces from NCCL {said(needed)} on" if needed else ""
 
 
 def _driver_needs(

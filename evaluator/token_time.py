@@ -7,6 +7,7 @@ sequences (roofline), then exchanges activations.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log2
 
 from evaluator.calibration import constants, figure
 from evaluator.collectives import Operation
@@ -15,9 +16,9 @@ from evaluator.engine_load import MOST_SEQUENCES, EngineModel
 from evaluator.estimates import Result, Setting
 from evaluator.jobs import ServingJob
 from evaluator.layouts import group_of
-from evaluator.link_costs import Group, is_nvlink, seconds
+from evaluator.link_costs import PCIES, Group, is_nvlink, on_wire, seconds
 from evaluator.placement import pace
-from evaluator.ranges import Number, Range, choose, larger, occurs, smaller
+from evaluator.ranges import Number, Range, choose, exact, larger, occurs, smaller
 from evaluator.units import KIB
 
 ACTIVATION_BYTES = 2
@@ -50,7 +51,7 @@ PACKED_TOKENS = 8192
 
 
 def _share(device: Device, family: str, name: str) -> Range:
-    """Share of a peak: by format, else by generation, else for all."""
+    """Share of a peak: by format or kind of memory, else by generation, else for all."""
     for key in (f"serving.{family}_{name}", f"serving.{family}_{device.generation}"):
         if key in constants():
             return figure(key)
@@ -72,17 +73,27 @@ def decode_terms(model: EngineModel, setting: Setting, sequences: float) -> dict
     weights = model.weights_read(running) / rate * (1 + filled * (model.load.weight_pace - 1))
     arithmetic = _decode_arithmetic(model, setting, running) * (1 + filled * (model.load.pace - 1))
     sharp = setting.take("how far reading and arithmetic overlap", figure("serving.overlap"))
+    stages = stages * _unevenness(setting, stages, running)
     product = (weights**sharp + arithmetic**sharp) ** (1 / sharp) * stages
     read = weights >= arithmetic
-    host = setting.take("host time", figure("serving.host"))
+    host = setting.take("host time", _host_time(model.job))
     each = setting.take("host time per sequence", figure("serving.host_per_sequence"))
     return {
         "reading weights": choose(read, product, 0.0),
         "decode arithmetic": choose(read, 0.0, product),
         "reading the cache": running * model.load.cache_bytes / rate * stages,
         **exchanges(model, setting, running),
-        "host": host * (1 + HOST_PER_STAGE * (stages - 1)) + each * sequences,
+        "host": host * (1 + HOST_PER_STAGE * (model.layout.stages - 1)) + each * sequences,
     }
+
+
+def _unevenness(setting: Setting, stages: int, running: float) -> Number:
+    """What stages wait for each other, since their batches differ and prompts come between them.
+    Stages that hold one sequence each do not."""
+    if stages == 1:
+        return 1.0
+    each = setting.take("batches of stages that differ", figure("serving.uneven_stages"))
+    return 1 + (1 - 1 / running) * each * log2(stages)
 
 
 def _filled(stages: int, sequences: float) -> float:
@@ -93,6 +104,14 @@ def _filled(stages: int, sequences: float) -> float:
     return smaller(1.0, larger(0.0, sequences - 1) / (stages - 1))  # type: ignore[no-any-return]
 
 
+WITHOUT_SERVER = frozenset({"gpt-fast"})
+"""Scripts that time the model alone: no requests to schedule, one captured graph."""
+
+
+def _host_time(job: ServingJob) -> Range:
+    return figure("serving.host_of_script" if job.engine in WITHOUT_SERVER else "serving.host")
+
+
 HOST_PER_STAGE = 0.25
 """What one more stage adds to the host's work per token, against a single stage."""
 
@@ -100,7 +119,7 @@ HOST_PER_STAGE = 0.25
 def _memory_share(model: EngineModel) -> Range:
     if model.unpacked:
         return figure("serving.memory_small_formats")
-    return on_each(model.device, "memory share", lambda one: _share(one, "memory", ""))
+    return on_each(model.device, "memory share", lambda one: _share(one, "memory", one.memory_kind))
 
 
 def _arithmetic_share(model: EngineModel, family: str) -> Range:
@@ -136,8 +155,25 @@ def all_reduce_calls(model: EngineModel) -> int:
 
 def _all_reduces(model: EngineModel, setting: Setting, size: float) -> float:
     calls = all_reduce_calls(model)
+    if not calls:
+        return 0.0
     group = Group(model.layout.tensor, 1, model.links.wire)
-    return calls * setting.take("link", _engine_all_reduce(group, size)) if calls else 0.0
+    spent = calls * setting.take("link", _engine_all_reduce(group, size))
+    return spent * _sent(model, setting)  # type: ignore[no-any-return]
+
+
+def _sent(model: EngineModel, setting: Setting) -> Number:
+    """Share of the 16-bit bytes that an engine really sends. Over slots some send 8 bits, or gather
+    tokens in the experts' own format and scatter the sums instead of two all-reduces."""
+    wire = model.links.wire
+    if wire is None:
+        return 1.0
+    over_slots = on_wire(wire, "slot", lambda one: exact(one.kind in PCIES)).typical
+    if not occurs(over_slots):
+        return 1.0
+    name = "sent_to_experts" if model.load.routed_layers else "sent_over_slot"
+    share = setting.take("bytes sent over the slot", figure(f"serving.{name}"))
+    return 1 - over_slots * (1 - share)
 
 
 def expert_bytes(model: EngineModel, size: float) -> float:
@@ -267,10 +303,6 @@ class Interactive:
             "tpot": Result(tpot, {**decode, "prefill of others": tpot - step}),
             "rate": Result(rate, each),
         }
-
-
-WITHOUT_SERVER = frozenset({"gpt-fast"})
-"""Scripts that time the model alone."""
 
 
 def _handling(job: ServingJob, setting: Setting) -> float:

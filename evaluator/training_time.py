@@ -13,7 +13,7 @@ from functools import partial
 
 from evaluator.adapters import adapter_params
 from evaluator.calibration import constants, figure
-from evaluator.collectives import Operation
+from evaluator.collectives import GRADIENTS_SHARDED, PARAMETERS_SHARDED, Operation
 from evaluator.devices import Device, on_each, peak_of
 from evaluator.estimates import Result, Setting
 from evaluator.feeds import host_bytes, host_optimizer_seconds, host_seconds, starved_seconds
@@ -23,6 +23,7 @@ from evaluator.layouts import Layout, Links, group_of
 from evaluator.link_costs import Group, taken
 from evaluator.parameters import expert_params, routed_layers, total_params
 from evaluator.ranges import (
+    Number,
     Range,
     by_count,
     choose,
@@ -256,16 +257,22 @@ def _data(model: StepModel, setting: Setting, computed: float) -> float:
         lambda: sum(_sharded(model, setting, held) for held in parts),
         lambda: sum(_copies(model, setting, held) for held in parts),
     )
-    hidden = pick(
-        model.sharded,
-        lambda: setting.take("overlap of sharded traffic", figure("training.shard_overlap")),
-        lambda: setting.take("overlap of gradients", figure("training.gradient_overlap")),
+    shown, hidden = (
+        pick(
+            model.sharded,
+            partial(setting.take, f"{words} of sharded traffic", figure(f"training.shard_{name}")),
+            partial(setting.take, f"{words} of gradients", figure(f"training.gradient_{name}")),
+        )
+        for name, words in (("shown", "what always shows"), ("overlap", "overlap"))
     )
-    return larger(NEVER_HIDDEN * spent, spent - hidden * computed)  # type: ignore[no-any-return]
+    beside = choose(_moves_every_round(model), computed, computed / model.rounds)
+    return larger(shown * spent, spent - hidden * beside)  # type: ignore[no-any-return]
 
 
-NEVER_HIDDEN = 0.05
-"""The first gather and the last scatter of a step have nothing to hide behind."""
+def _moves_every_round(model: StepModel) -> Number:
+    """Whether parameters or gradients travel with each micro-batch; else they wait for the last,
+    and have only its compute to hide behind."""
+    return model.sharded & (model.job.zero_stage >= GRADIENTS_SHARDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,16 +320,19 @@ def _copies(model: StepModel, setting: Setting, held: HeldPart) -> float:
 
 
 def _sharded(model: StepModel, setting: Setting, held: HeldPart) -> float:
-    """Two gathers and one scatter per micro-batch, a layer at a time; copies reduce once."""
+    """Two gathers and one scatter per micro-batch, a layer at a time; copies reduce once. A scatter
+    takes as long as a gather of as many bytes."""
     layout, job = model.layout, model.job
     group = group_of(layout, model.links, held.shard, held.inner)
     layers = larger(1.0, model.shape.layers / layout.stages)
     one = held.params * job.precision.param_bytes / layers
-    gathers = 2 * model.rounds if job.zero_stage >= 3 else 1
-    scatters = model.rounds if job.zero_stage >= 2 else 1
-    gathered = gathers * layers * taken(setting, Operation.ALL_GATHER, group, one)
-    gradients = one * trained_share(model)
-    scattered = scatters * layers * taken(setting, Operation.REDUCE_SCATTER, group, gradients)
+    gathers = 2 * model.rounds if job.zero_stage >= PARAMETERS_SHARDED else 1
+    scatters = model.rounds if job.zero_stage >= GRADIENTS_SHARDED else 1
+    gather = scatter = taken(setting, Operation.ALL_GATHER, group, one)
+    if job.lora:
+        gradients = one * trained_share(model)
+        scatter = taken(setting, Operation.REDUCE_SCATTER, group, gradients)
+    gathered, scattered = gathers * layers * gather, scatters * layers * scatter
     return gathered + scattered + _between_copies(model, setting, held)  # type: ignore[no-any-return]
 
 

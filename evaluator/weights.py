@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from evaluator.budgets import Component
 from evaluator.formats import WeightFormat, weight_format
 from evaluator.jobs import Workload
@@ -34,6 +36,7 @@ UNCOVERED_SPREAD = Range(0.97, 1.0, 1.08)
 evenly ranks share it, are guesses."""
 
 
+@lru_cache(maxsize=256)
 def stored_bytes(workload: Workload) -> int | None:
     """Weights of the whole model as stored. None where its size or format is not known."""
     model, form = workload.model, weight_format(workload.weights_format)

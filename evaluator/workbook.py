@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from evaluator.budgets import Change, Fit, MemoryBudget
+from evaluator.budgets import Capacity, Change, Fit, MemoryBudget
 from evaluator.collectives import Traffic, traffic
 from evaluator.jobs import Workload
-from evaluator.memory import budget, fit, smallest_change
+from evaluator.memory import budget, capacity, fit, smallest_change
 from evaluator.plans import Plan, PlanSpace, plans_of
 from evaluator.states import trainable_params
 from evaluator.weights import stored_bytes
@@ -25,6 +25,7 @@ class Workbook:
     spaces: dict[tuple[int, int], PlanSpace] = field(default_factory=dict)
     needs: dict[Plan, str] = field(default_factory=dict)
     moved: dict[Plan, tuple[Traffic, ...]] = field(default_factory=dict)
+    capacities: dict[tuple[Plan, int | None], Capacity | None] = field(default_factory=dict)
 
     def plans(self, gpus: int, machines: int) -> PlanSpace:
         key = (gpus, machines)
@@ -58,6 +59,13 @@ class Workbook:
         if key not in self.fits:
             self.fits[key] = fit(self.budget(plan), usable_bytes)
         return self.fits[key]
+
+    def capacity(self, plan: Plan, usable_bytes: int | None) -> Capacity | None:
+        """None where nothing is served, or the model or the card is not known."""
+        key = (plan, usable_bytes)
+        if key not in self.capacities:
+            self.capacities[key] = capacity(self.workload, plan, usable_bytes)
+        return self.capacities[key]
 
     def change(self, plan: Plan, usable_bytes: int | None) -> tuple[Change, ...]:
         key = (plan, usable_bytes)

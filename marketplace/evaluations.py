@@ -14,6 +14,7 @@ from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from evaluator.jobs import Workload
+from evaluator.machine import Machine
 from evaluator.reports import (
     UnreadableReport,
     condense,
@@ -42,7 +43,11 @@ def judge_listing(
     workload: Workload, listing: Listing, rented: RentedMachine | None = None
 ) -> MachineVerdict:
     """All plans on one listing, judged now, for the page that shows them."""
-    return judge(workload, machine_of(listing, rented), workbook=workbook_of(workload))
+    return judge_machine(workload, machine_of(listing, rented))
+
+
+def judge_machine(workload: Workload, machine: Machine) -> MachineVerdict:
+    return judge(workload, machine, workbook=workbook_of(workload))
 
 
 def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:

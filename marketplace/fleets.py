@@ -34,6 +34,9 @@ MOST_ANSWERS = 64
 MOST_RANKINGS = 4
 """Whole rankings, which are large where the catalog is: tens of bytes for each row and column."""
 
+MOST_APART = 4
+"""Viewers with evidence of their own, for whom each process keeps the offers as they see them."""
+
 OFFER_COLUMNS = frozenset({"machine", "provider", "place", "availability", "seen"})
 """What an offer itself says, whatever plan is judged on it."""
 
@@ -49,6 +52,7 @@ class Offered:
     judged: OrderedDict[str, Judged] = field(default_factory=OrderedDict)
     answers: OrderedDict[Any, Shortlist] = field(default_factory=OrderedDict)
     rankings: OrderedDict[Any, Ranking] = field(default_factory=OrderedDict)
+    apart: OrderedDict[Any, Offered] = field(default_factory=OrderedDict)
 
     @classmethod
     def of(cls, offerings: Iterable[Offering], machines: Mapping[str, Machine]) -> Offered:
@@ -86,10 +90,19 @@ class Offered:
         """How long ago each was seen."""
         return np.asarray((now.timestamp() - self.seen) / SECONDS_PER_HOUR)
 
+    @property
+    def machines(self) -> dict[str, Machine]:
+        """What stands behind the offers, by their configuration."""
+        held = self.fleet.hardware.machines
+        return dict(zip(self.fleet.configurations, held, strict=True))
+
     def machine(self, configuration: str) -> Machine:
-        """What stands behind an offer of this configuration."""
         number = self.fleet.configurations.index(configuration)
         return self.fleet.hardware.machines[number]
+
+    def seen_with(self, own: Hashable, make: Callable[[], Offered]) -> Offered:
+        """The same offers for one who knows more of some: made once for what is known of them."""
+        return _once(self.apart, own, MOST_APART, lambda: made_to_rest(make, _offers))
 
     def with_model(self, model: str) -> Column:
         names = list(self.models.names)

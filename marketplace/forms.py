@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from django import forms
@@ -199,8 +200,7 @@ class PresetDemands(Demands):
         self.fields["workload"].choices = preset_names()  # type: ignore[attr-defined]
 
     def clean_workload(self) -> Workload:
-        presets = workload_presets()
-        return parse_workload(presets[self.cleaned_data["workload"] or next(iter(presets))])
+        return preset(self.cleaned_data["workload"] or next(iter(workload_presets())))
 
 
 class PastedDemands(Demands):
@@ -223,14 +223,23 @@ class PastedDemands(Demands):
             raise ValidationError(str(error), code="workload") from error
 
 
+@cache
+def preset(slug: str) -> Workload:
+    """Raises KeyError for a name that no preset has."""
+    return parse_workload(workload_presets()[slug])
+
+
 def preset_names() -> list[tuple[str, str]]:
     return [(slug, str(text.get("name", slug))) for slug, text in workload_presets().items()]
 
 
 def read_json(text: str) -> Any:
-    """Strict JSON: no NaN, no key twice. Raises ValidationError with line and column."""
+    """Strict JSON: no NaN, no key twice. Raises ValidationError with line and column. Some editors
+    begin a file with a mark of its byte order, which is no part of it."""
     try:
-        document = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        document = json.loads(
+            text.removeprefix("\ufeff"), object_pairs_hook=_once, parse_constant=_refuse
+        )
         json.dumps(document, ensure_ascii=False).encode()  # half a character cannot be shown again
         return document
     except json.JSONDecodeError as error:

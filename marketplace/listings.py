@@ -15,7 +15,6 @@ from evaluator.offers import Offering
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
 from marketplace.locks import with_lock
 from marketplace.models import Fact, Listing, Price
-from marketplace.shelf import Shelf
 
 
 def current() -> QuerySet[Listing]:
@@ -40,14 +39,15 @@ def own_facts() -> Prefetch[str]:
     return Prefetch("facts", queryset=facts)
 
 
-def current_prices(listings: QuerySet[Listing] | Iterable[int]) -> QuerySet[Price]:
+def current_prices(listings: QuerySet[Any, Any] | Iterable[int]) -> QuerySet[Price]:
     """Prices that are in force for the listings, or for the listings of these keys."""
     return Price.objects.filter(listing__in=listings, superseded_at__isnull=True)
 
 
 def offerings(listings: QuerySet[Listing]) -> list[Offering]:
     """The listings as the evaluator ranks them: two queries, however many there are."""
-    quotes = _quotes(listings)
+    keys = listings.order_by().values("pk")
+    quotes = quotes_of(current_prices(keys).order_by("pk"))
     rows = listings.order_by().values_list(*OFFERING_COLUMNS)
     return [_offering(dict(zip(OFFERING_COLUMNS, row, strict=True)), quotes) for row in rows]
 
@@ -62,21 +62,6 @@ def offering_of(row: Listing) -> Offering:
 
 def _key(row: Price) -> int:
     return row.pk
-
-
-def same_hardware(rows: Iterable[Listing], held: Shelf) -> dict[int, int]:
-    """How many current listings, its own included, describe the hardware of each: by key.
-
-    Resellers list one machine under many names. They are told, never merged: price, place and
-    terms differ. A row that leaves the host open is not said to be like another.
-    """
-    known = {row.pk: row.configuration for row in rows if _is_described(row)}
-    counts = held.times_offered(known.values())
-    return {key: counts[configuration] for key, configuration in known.items()}
-
-
-def _is_described(row: Listing) -> bool:
-    return bool(row.configuration and row.gpu_model and row.vcpus and row.ram_bytes)
 
 
 OFFERING_COLUMNS = (
@@ -114,11 +99,10 @@ def _offering(row: Mapping[str, Any], quotes: Mapping[int, tuple[Quote, ...]]) -
     )
 
 
-def _quotes(listings: QuerySet[Listing]) -> dict[int, tuple[Quote, ...]]:
+def quotes_of(prices: QuerySet[Price]) -> dict[int, tuple[Quote, ...]]:
+    """By the key of the listing, in the order of the prices."""
     found: dict[int, list[Quote]] = defaultdict(list)
-    keys = listings.order_by().values("pk")
-    prices = Price.objects.filter(listing__in=keys, superseded_at__isnull=True)
-    for row in prices.order_by("pk").values_list(*QUOTE_COLUMNS):
+    for row in prices.values_list(*QUOTE_COLUMNS):
         listing, *parts = row
         found[listing].append(_quote(*parts))
     return {listing: tuple(held) for listing, held in found.items()}

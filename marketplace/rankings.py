@@ -26,6 +26,7 @@ from marketplace.fleets import Offered, offered_now
 from marketplace.listings import current, offerings, own_facts
 from marketplace.machines import configuration_of, is_own, machine_of, own_machines
 from marketplace.models import Listing, RentedMachine, Verdict
+from marketplace.own_offers import Own, seen_by, with_own
 from marketplace.standings import unseen_since
 
 UNSEEN = f"their source has not been seen for {settings.HIDDEN_HOURS} hours"
@@ -69,8 +70,9 @@ class Asking:
 def offered_to(viewer: Viewer) -> Offered:
     """All current offers as one viewer may judge them; the same for all who rented nothing."""
     named = current().exclude(configuration="")
+    shared = offered_now(lambda: _read(named, {}))
     own = _own(named, viewer)
-    return Offered.of(*_read(named, own)) if own else offered_now(lambda: _read(named, {}))
+    return seen_by(shared, own) if own else shared
 
 
 def ranked_of(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
@@ -135,7 +137,7 @@ def _with_hidden(ranked: Shortlist, recent: Column, passing: Column) -> Shortlis
 
 def _read(listings: QuerySet[Listing], own: Own) -> tuple[list[Offering], dict[str, Machine]]:
     """Offerings, and the machine of every configuration among them."""
-    offered = [_with_own(offering, own) for offering in offerings(listings)]
+    offered = [with_own(offering, own) for offering in offerings(listings)]
     private = {machine.fingerprint(): machine for machine, _ in own.values()}
     shared = {offering.configuration for offering in offered} - private.keys()
     machines = {one.configuration: machine_of(one) for one in one_listing_each(shared)}
@@ -143,7 +145,6 @@ def _read(listings: QuerySet[Listing], own: Own) -> tuple[list[Offering], dict[s
 
 
 Viewer = User | AnonymousUser | None
-Own = dict[str, tuple[Machine, tuple[Finding, ...]]]
 
 
 def _own(listings: QuerySet[Listing], viewer: Viewer) -> Own:
@@ -161,14 +162,6 @@ def judged_by(
     if rented is None or not is_own(rented):
         return machine, ()
     return machine, (finding(Code.OWN_EVIDENCE, machine=rented),)
-
-
-def _with_own(offering: Offering, own: Own) -> Offering:
-    if offering.key not in own:
-        return offering
-    machine, notes = own[offering.key]
-    findings = (*notes, *offering.findings)
-    return replace(offering, configuration=machine.fingerprint(), findings=findings)
 
 
 def name_configurations(listings: QuerySet[Listing]) -> int:

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, F
+from django.db.models import Count, F, FilteredRelation, Q, QuerySet
 
 from evaluator.findings import Finding
 from marketplace.catalog.dates import judge_age
@@ -65,7 +66,18 @@ def newest_runs() -> dict[int, SyncRun]:
     return {run.source_id: run for run in runs}
 
 
-def state_of(source: Source, outcome: str | None, now: datetime) -> str:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the strip asks of a source: how its newest run ended is None where there was none."""
+
+    enabled: bool
+    adapter: str
+    bundled: bool
+    last_success_at: datetime | None
+    outcome: str | None
+
+
+def state_of(source: Source | Told, outcome: str | None, now: datetime) -> str:
     """One of STATES, by how the newest run ended. A failure is said even while the last good
     listings are young.
 
@@ -99,22 +111,19 @@ def unseen_since(now: datetime) -> datetime:
 
 
 def strip(now: datetime) -> Strip:
-    """Two queries, however many listings there are."""
-    found, outcomes = list(Source.objects.only(*TOLD).order_by()), _newest_outcomes()
-    states = Counter(state_of(source, outcomes.get(source.pk), now) for source in found)
+    """One query, however many listings there are."""
+    found = [Told(*row) for row in _told()]
+    states = Counter(state_of(source, source.outcome, now) for source in found)
     successes = [source.last_success_at for source in found if source.last_success_at]
     samples = sum(source.bundled and source.enabled for source in found)
     ordered = tuple((state, states[state]) for state in STATES if states[state])
     return Strip(len(found), samples, ordered, max(successes, default=None))
 
 
-TOLD = ("enabled", "adapter", "bundled", "last_success_at")
-"""Columns of a source that the strip is made of."""
-
-
-def _newest_outcomes() -> dict[int, str]:
-    newest = SyncRun.objects.filter(fence=F("source__fence")).order_by()
-    return dict(newest.values_list("source_id", "outcome"))
+def _told() -> QuerySet[Source, tuple[Any, ...]]:
+    newest = FilteredRelation("runs", condition=Q(runs__fence=F("fence")))
+    rows = Source.objects.order_by().annotate(newest=newest)
+    return rows.values_list("enabled", "adapter", "bundled", "last_success_at", "newest__outcome")
 
 
 def standings(now: datetime) -> list[Standing]:

@@ -15,6 +15,15 @@ SEVERAL_BREAKS = re.compile(r"\r\n|\r|\x0b|\x0c|\x85|\u2028|\u2029")
 INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\x00-\x08\x0e-\x1a\x1c-\x1f]")
 OTHER_BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 QUOTED = re.compile(r"^(?:[ \t]?>[ \t]?){1,4}(?=[ \t]|GPU|NIC|mlx)")
+LOGGED = re.compile(
+    r"^(?:(?:\[[^\]\n]{1,60}\](?:<std(?:out|err)>)?:?|\([^)\n]{1,80}\)|[\w.-]{1,60}\s{0,8}\|"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20}|std(?:out|err) [FP]|\s{0,5}\d{1,5}:?)\s){1,3}"
+    r"(?=\s{0,20}(?:GPU|NIC|mlx5_)\d)"
+)
+"""What a job's log, a container's or an editor puts before each line of a table: rank, worker, time
+or line number.
+"""
+MARKUP = re.compile(r"</?(?:br|pre|code|p|span)\s{0,4}/?>")
 LONGEST_LINE = 8_000
 """500 GPUs in one matrix row. A longer line is no line of these tools, and is left out."""
 
@@ -57,14 +66,19 @@ class Paste:
         return iter(self.lines[number:])
 
 
+def _own(line: str) -> str:
+    """The line without what was put before it."""
+    return LOGGED.sub("", QUOTED.sub("", line))
+
+
 def read_paste(text: str) -> Paste:
     """Lines of a text, without escapes, quotation marks, odd blanks and markup of tables."""
     plain = SEVERAL_BREAKS.sub("\n", ESCAPES.sub("", text))
-    plain = OTHER_BLANKS.sub(" ", INVISIBLE.sub("", plain))
+    plain = MARKUP.sub("", OTHER_BLANKS.sub(" ", INVISIBLE.sub("", plain)))
     if "&lt;" in plain or "&gt;" in plain or "&nbsp;" in plain:
         plain = OTHER_BLANKS.sub(" ", html.unescape(plain))
     lines = [
-        Line(number, QUOTED.sub("", line) if len(line) <= LONGEST_LINE else "")
+        Line(number, _own(line) if len(line) <= LONGEST_LINE else "")
         for number, line in enumerate(plain.split("\n"), 1)
     ]
     return Paste(tuple(lines), plain.endswith("\n"), plain)

@@ -18,6 +18,8 @@ NIC = re.compile(r"NIC\d{1,4}")
 RDMA = re.compile(r"(?!gpu)[a-z][a-z0-9]{1,15}(?:_[a-z0-9]{1,12}){0,3}")
 GLUED = re.compile(r"(?:(?:GPU|NIC)\d{1,4}){2,64}")
 CELL = re.compile(r"X|NV[1-9]\d{0,2}|PIX|PXB|PHB|NODE|SYS|SOC|C2C|DIS|OK|CNS|GNS|TNS|NS|DR|U")
+GLUED_CELLS = re.compile(r"(?!X+$)(?:NV[1-9]\d{0,2}|PIX|PXB|PHB|NODE|SYS|SOC|C2C|X){2,64}")
+ONE_CELL = re.compile(r"NV[1-9]\d{0,2}|PIX|PXB|PHB|NODE|SYS|SOC|C2C|X")
 STATUS = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
 AFFINITY = re.compile(r"[\d,][\d,-]{0,4000}")
 RULE = re.compile(r"[\s|:+=-]*")
@@ -162,9 +164,10 @@ def _row(line: Line, block: Block | None) -> Row | None:
     cells: list[str] = []
     end = words[0].end()
     for word in words[1:]:
-        if len(cells) >= most or not _may_be_cell(_as_printed(word[0]), cells, most):
+        printed = _as_printed(word[0])
+        if len(cells) >= most or not all(_may_be_cell(one, cells, most) for one in printed):
             break
-        cells.append(_as_printed(word[0]))
+        cells.extend(printed)
         end = word.end()
     if not cells and len(words) > 1:
         return None
@@ -173,9 +176,13 @@ def _row(line: Line, block: Block | None) -> Row | None:
     return Row(line, words[0][0], tuple(cells), line.text[end:].rstrip())
 
 
-def _as_printed(word: str) -> str:
-    """The tool prints capitals; a copy through a chat or a form may not."""
-    return word.upper() if CELL.fullmatch(word.upper()) else word
+def _as_printed(word: str) -> list[str]:
+    """The tool prints capitals; a copy through a chat or a form may not. `NODENODE` is two cells
+    whose blank was lost.
+    """
+    if CELL.fullmatch(word.upper()):
+        return [word.upper()]
+    return ONE_CELL.findall(word) if GLUED_CELLS.fullmatch(word) else [word]
 
 
 def _is_row_name(word: str, block: Block | None) -> bool:

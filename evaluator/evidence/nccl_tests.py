@@ -43,6 +43,8 @@ TYPES = frozenset(
     | {"half", "float16", "float", "float32", "double", "float64", "bfloat16", "bf16"}
     | {"f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"}
 )
+STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\s{0,40}$")
+"""The time of a row, which newer versions print last on request."""
 LARGEST_BYTES = 10**15
 COLLAPSE_FROM_BYTES = 1 << 20
 COLLAPSE_SHARE = 0.5
@@ -134,7 +136,7 @@ def _take_line(run: Run, line: Line, paste: Paste) -> None:
 
 
 def _take_row(run: Run, line: Line, paste: Paste) -> None:
-    words = line.text.replace("|", " ").split()
+    words = STAMP.sub("", line.text.replace("|", " ")).split()
     if len(words) < 7 or not (words[0].isdecimal() and words[1].isdecimal()):
         return
     if words[2].lower() not in TYPES or len(words) > 20 or len(words[0]) > 16:

@@ -31,7 +31,7 @@ MIG_LINE = re.compile(r"\s{0,40}MIG\s{1,4}(\S{1,40})\s{1,20}Device\s{1,8}\d{1,3}
 
 @dataclass(slots=True)
 class Device:
-    """One GPU of the list and what stands under it."""
+    """One GPU of the list and what stands under it. `elided` where somebody left links out."""
 
     line: Line
     gpu: int
@@ -39,6 +39,7 @@ class Device:
     rates: list[float] = field(default_factory=list)
     inactive: list[int] = field(default_factory=list)
     cut: bool = False
+    elided: bool = False
     sentence: str = ""
     profiles: list[str] = field(default_factory=list)
 
@@ -48,6 +49,7 @@ class Device:
         return bool(self.rates or self.inactive or self.sentence or self.cut)
 
 
+LEFT_OUT = re.compile(r"\s{0,40}[\[(]?(?:\.\.\.|…)[\])]?\s{0,40}")
 NO_NVLINK = "does not have or support nvlink"
 ALL_INACTIVE = "all links are inactive"
 IN_MIG_MODE = "not supported for devices in mig mode"
@@ -85,6 +87,8 @@ def _take(device: Device, line: Line, paste: Paste) -> None:
         _take_link(device, int(link[1]), link[2], paste.cut_at(line))
     elif mig:
         device.profiles.append(mig[1])
+    elif device.of_status and LEFT_OUT.fullmatch(line.text):
+        device.elided = True
     else:
         words = " ".join(line.text.lower().split())
         device.sentence = next((one for one in SENTENCES if one in words), device.sentence)
@@ -117,7 +121,7 @@ def _status(devices: list[Device], paste: Paste) -> Reading:
 
 
 def _links(device: Device) -> NvlinkStatus:
-    silent = device.sentence == IN_MIG_MODE or not device.of_status
+    silent = device.sentence == IN_MIG_MODE or not device.of_status or device.elided
     rate = device.rates[0] if device.rates else None
     return NvlinkStatus(
         gpu=device.gpu,
@@ -144,7 +148,7 @@ def _problems(devices: list[Device]) -> Iterator[Problem]:
         if device.sentence == IN_MIG_MODE:
             expected = "a GPU outside MIG mode: its links are not told"
             yield Problem(Trouble.MIG_MODE, device.line.number, expected=expected)
-        elif device.cut or not device.of_status:
+        elif device.cut or device.elided or not device.of_status:
             expected = f"the links of GPU {device.gpu}"
             yield Problem(Trouble.TRUNCATED, device.line.number, expected=expected)
 
@@ -152,7 +156,7 @@ def _problems(devices: list[Device]) -> Iterator[Problem]:
 def _signs(devices: list[Device], links: tuple[NvlinkStatus, ...]) -> Iterator[Sign]:
     if any(device.sentence == IN_MIG_MODE for device in devices):
         yield Sign.MIG_MODE
-    if any(device.cut or not device.of_status for device in devices):
+    if any(device.cut or device.elided or not device.of_status for device in devices):
         yield Sign.INCOMPLETE
     if any(link.inactive or link.all_inactive for link in links):
         yield Sign.INACTIVE_LINKS

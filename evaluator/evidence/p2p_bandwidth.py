@@ -151,6 +151,7 @@ def _reading(run: Run) -> Reading:
         gpu_count=count or None,
         gpu_names=names,
         can_access=_can_access(run),
+        cannot_access=_pairs(run, can=False),
         bandwidth=tables,
         slow_gpus=slow,
     )
@@ -201,7 +202,7 @@ def _signs(
         yield Sign.MIXED_MODELS
     if slow:
         yield Sign.SLOW_GPU
-    refused = bool(run.access) and not all(run.access.values())
+    refused = bool(run.access) and not any(run.access.values())
     if refused or run.failed or _repeats(run, tables):
         yield Sign.P2P_UNUSABLE
 
@@ -273,11 +274,12 @@ def _slow(tables: tuple[BandwidthMatrix, ...]) -> tuple[int, ...] | None:
 
 def _can_access(run: Run) -> frozenset[tuple[int, int]] | None:
     """Pairs that can in every direction that was told."""
+    refused = _pairs(run, can=False)
+    return None if refused is None else (_pairs(run, can=True) or frozenset()) - refused
+
+
+def _pairs(run: Run, *, can: bool) -> frozenset[tuple[int, int]] | None:
+    """Pairs of which one direction was told so. None where nothing was told."""
     if not run.access:
         return None
-    refused = {frozenset(pair) for pair, can in run.access.items() if not can}
-    return frozenset(
-        (min(pair), max(pair))
-        for pair, can in run.access.items()
-        if can and frozenset(pair) not in refused
-    )
+    return frozenset((min(pair), max(pair)) for pair, told in run.access.items() if told is can)

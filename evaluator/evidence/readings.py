@@ -283,6 +283,7 @@ class Reading:
     p2p_matrix: Matrix | None = None
     p2p_capability: str | None = None
     can_access: frozenset[tuple[int, int]] | None = None
+    cannot_access: frozenset[tuple[int, int]] | None = None
     nvlinks: tuple[NvlinkStatus, ...] | None = None
     nvlink_supported: bool | None = None
     pcie: tuple[PcieLink, ...] | None = None

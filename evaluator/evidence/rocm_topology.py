@@ -22,6 +22,7 @@ from evaluator.evidence.readings import (
 TITLE = re.compile(r"\s{0,20}=*\s{0,8}([A-Z][A-Za-z ]{0,60}?)\s{0,8}(=*)\s{0,20}")
 BETWEEN = "between two GPUs"
 LINK_TYPE = "Link Type between two GPUs"
+ACCESS = "Link accessibility between two GPUs"
 NUMA = re.compile(
     r"\s{0,8}GPU\[(\d{1,4})\]\s{0,20}:\s{0,8}\(Topology\) Numa Node:\s{0,8}(-?\d{1,4})"
 )
@@ -33,11 +34,14 @@ END = "End of ROCm SMI Log"
 
 @dataclass(slots=True)
 class Log:
-    """What was gathered: the rows of each table by its title, and the NUMA nodes."""
+    """What was gathered: the rows of each table by its title, and the NUMA nodes. `sizes` are the
+    numbers of GPUs that headers list.
+    """
 
     line: int = 0
     tables: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     devices: list[int] = field(default_factory=list)
+    sizes: set[int] = field(default_factory=set)
     numa: dict[int, int] = field(default_factory=dict)
     ended: bool = False
     strange: list[Problem] = field(default_factory=list)
@@ -76,7 +80,9 @@ def _take(log: Log, title: str, line: Line) -> None:
         log.numa[int(numa[1])] = int(numa[2])
     elif words and all(GPU.fullmatch(word) for word in words) and len(words) <= 256:
         if len(words) > 1 or not log.devices or line.text[:1].isspace():
-            log.devices = log.devices or [int(word[3:]) for word in words]
+            listed = [int(word[3:]) for word in words]
+            log.sizes.add(len(listed))
+            log.devices = max(log.devices, listed, key=len)
     elif words and GPU.fullmatch(words[0]) and title in log.tables:
         log.tables[title].setdefault(int(words[0][3:]), words[1:])
 
@@ -101,6 +107,23 @@ def _reading(log: Log, paste: Paste) -> Reading:
         gpu_count=len(gpus) or None,
         matrix=matrix,
         numa_node=numa if log.numa else None,
+        can_access=_accessible(log, gpus, "True"),
+        cannot_access=_accessible(log, gpus, "False"),
+    )
+
+
+def _accessible(log: Log, gpus: list[int], word: str) -> frozenset[tuple[int, int]] | None:
+    """Pairs of which the table of accessibility says so; None where it is not there."""
+    rows = log.tables.get(ACCESS)
+    if not rows:
+        return None
+    places = {gpu: at for at, gpu in enumerate(gpus)}
+    return frozenset(
+        (min(at, to), max(at, to))
+        for gpu, words in rows.items()
+        if (at := places.get(gpu)) is not None and len(words) == len(gpus)
+        for to, said in enumerate(words)
+        if at != to and said == word
     )
 
 
@@ -137,6 +160,8 @@ def _problems(log: Log, matrix: Matrix | None, paste: Paste) -> Iterator[Problem
         yield Problem(Trouble.NO_LINK_SECTION, log.line, expected=expected)
     elif any(link is None for row in matrix for link in row):
         yield Problem(Trouble.TRUNCATED, paste.last, expected="a link type for each pair")
+    elif len(log.sizes) > 1:
+        yield Problem(Trouble.TRUNCATED, log.line, expected="as many GPUs in each table")
     elif _cut(paste):
         yield Problem(Trouble.TRUNCATED, paste.last, expected="the end of the ROCm SMI log")
 

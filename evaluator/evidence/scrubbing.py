@@ -69,7 +69,10 @@ HOSTS = (
 """Where a tool, a prompt, a scheduler or a cloud writes a host. The last ones are names that only
 machines have: pods with their hash, addresses as names, inner domains, Windows shares.
 """
-ACCOUNT = re.compile(rf"(?<![\w.+-])(?P<user>[\w.+-]{{1,64}})@(?P<host>{NAME})")
+ACCOUNT = re.compile(
+    rf"(?<![\w.+@-])(?P<user>[\w.+-](?:[\w.+@-]{{0,62}}[\w.+-])?)@(?P<host>{NAME})"
+)
+"""With all that stands before the last @: `name@domain@host` is one account too."""
 FOLDER = re.compile(r"(?<=/)[\w.+-]{3,64}(?![\w.+-])")
 NOBODY = frozenset({"root", "user", "ubuntu", "admin", "home", "data", "workspace"})
 """Accounts of images and not of people, which also name folders."""

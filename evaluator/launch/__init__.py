@@ -26,6 +26,7 @@ from evaluator.launch.training import Training
 from evaluator.link_verdicts import LinkVerdict
 from evaluator.machine import Machine
 from evaluator.memory import budget
+from evaluator.models import repository_of
 from evaluator.plans import Plan
 from evaluator.states import trainable_params
 from evaluator.topology import judge_link
@@ -51,11 +52,12 @@ def launch_of(
 ) -> LaunchSheet:
     """The launch sheet of a plan on a machine.
 
-    `model` is the path or name of the checkpoint; without it the workload's name of the model
-    stands there. Commands over several machines are refused while nothing is known of the network
-    between them, unless `unknown_fabric` asks for them.
+    `model` is the path or name of the checkpoint; without it that of a listed model, or else the
+    workload's own name stands there. Commands over several machines are refused while nothing is
+    known of the network between them, unless `unknown_fabric` asks for them.
     """
-    name = safe_name(model or workload.model.name)
+    known = model or repository_of(workload.model.name)
+    name = safe_name(known or workload.model.name)
     refusal = None if unknown_fabric else _fabric_unknown(plan, machine)
     link = _link(workload, plan, machine)
     engines = tuple(_engines(workload, plan, name, _order(plan, link.groups)))
@@ -65,7 +67,7 @@ def launch_of(
     return LaunchSheet(
         plan=plan,
         engines=engines,
-        assumptions=tuple(_assumptions(workload, plan, named=bool(model))),
+        assumptions=tuple(_assumptions(workload, plan, named=bool(known))),
         memory=binding.bytes if binding else None,
         usable_bytes=machine.usable_bytes_per_gpu.value,
         link=link,

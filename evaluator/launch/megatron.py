@@ -9,7 +9,7 @@ from evaluator.launch.training import Training, launched, torchrun
 from evaluator.plans import Plan
 from evaluator.shapes import ModelShape, QkNorm
 
-MEGATRON_VERSION = "core 0.14 or newer"
+MEGATRON_VERSION = "core 0.14 or newer, in a checkout of its repository"
 MEGATRON_SOURCE = "NVIDIA/Megatron-LM, megatron/training/arguments.py"
 MEGATRON_SHARDING = {1: "optim", 2: "optim_grads", 3: "optim_grads_params"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from evaluator.jobs import ServingJob, Workload
+from evaluator.kv_cache import sequences_per_replica
 from evaluator.launch.sheet import Command, EngineLaunch
 from evaluator.launch.shell import HEAD, ROUTER, Raw, Value, command, pinned
 from evaluator.plans import Plan
@@ -150,7 +151,7 @@ def _vllm(serving: Serving, more: dict[str, Value]) -> str:
         "--pipeline-parallel-size": _above_one(plan.pp),
         "--enable-expert-parallel": plan.ep > 1,
         "--max-model-len": serving.length,
-        "--max-num-seqs": job.max_num_seqs,
+        "--max-num-seqs": job.max_num_seqs or sequences_per_replica(job, plan),
         "--max-num-batched-tokens": job.max_num_batched_tokens,
         "--gpu-memory-utilization": job.memory_utilization,
         "--dtype": DTYPES.get(serving.workload.weights_format),

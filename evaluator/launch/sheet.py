@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from evaluator.findings import Finding
@@ -82,3 +83,18 @@ class LaunchSheet:
     def commands(self) -> tuple[Command, ...]:
         """Those of the first engine that can run the plan."""
         return next((one.commands for one in self.engines if one.commands), ())
+
+    @property
+    def to_fill(self) -> tuple[str, ...]:
+        """Assumptions about what the renter has to put into those commands."""
+        text = "\n".join(one.text for one in self.commands)
+        return tuple(one for one in self.assumptions if text and _is_asked_for(one, text))
+
+
+PLACEHOLDER = re.compile(r"\b[A-Z_]{4,}\b")
+WHOLE_NAME = "Put the path"
+
+
+def _is_asked_for(assumption: str, text: str) -> bool:
+    named = (f"${word}" in text for word in PLACEHOLDER.findall(assumption))
+    return assumption.startswith(WHOLE_NAME) or any(named)

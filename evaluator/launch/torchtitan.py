@@ -7,8 +7,13 @@ from evaluator.launch.sheet import EngineLaunch
 from evaluator.launch.shell import Raw, Value
 from evaluator.launch.training import Training, launched, torchrun
 
-TITAN_VERSION = "0.2"
+TITAN_VERSION = "0.2, in a checkout of its repository"
 TITAN_SOURCE = "pytorch/torchtitan, torchtitan/config/job_config.py"
+TITAN_CONFIGS = {
+    f"Llama-3.1-{size}": f"torchtitan/models/llama3/train_configs/llama3_{size.lower()}.toml"
+    for size in ("8B", "70B", "405B")
+}
+"""Its own files for models that are named in a workload: flavour, tokenizer and data."""
 TITAN_SCHEDULES = {
     Schedule.GPIPE: "GPipe",
     Schedule.ONE_F_ONE_B: "1F1B",
@@ -52,7 +57,7 @@ def _titan_options(training: Training) -> dict[str, Value]:
     schedule = "Interleaved1F1B" if plan.virtual > 1 else TITAN_SCHEDULES[job.schedule]
     layers = training.workload.model.layers // (plan.pp * plan.virtual)
     return {
-        "--job.config_file": Raw('"$CONFIG"'),
+        "--job.config_file": TITAN_CONFIGS.get(training.workload.model.name, Raw('"$CONFIG"')),
         "--training.steps": training.steps,
         "--training.seq_len": job.seq_len,
         "--training.local_batch_size": job.micro_batch * held,

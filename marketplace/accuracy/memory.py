@@ -8,15 +8,17 @@ from pathlib import Path
 
 from evaluator.adapters import adapter_params_on
 from evaluator.budgets import RankBudget
+from evaluator.formats import WeightFormat
 from evaluator.job_fields import LORA_TARGETS
 from evaluator.jobs import Lora, Workload
 from evaluator.kv_cache import LOGGED, bytes_per_token
 from evaluator.memory import budget
 from evaluator.parameters import total_params
-from evaluator.partition import rank_classes
+from evaluator.partition import RankClass, rank_classes
 from evaluator.plans import Plan
 from evaluator.ranges import Range, exact, total
-from evaluator.serving import ADAPTER_BYTES, engine_of
+from evaluator.serving import ADAPTER_BYTES, engine_of, less, on_host
+from evaluator.sizes import sizes_of
 from evaluator.states import states_component
 from evaluator.weights import weights_on
 from marketplace.accuracy.memory_cases import (
@@ -119,12 +121,18 @@ def _weights(case: Case) -> Range:
     shape, form = shape_of(case), format_of(case)
     if total_params(shape) is None:
         raise NotJudged("the parameter count is not known")
-    loaded = bool(case.workload.get("engine"))
     plan = plan_of(case) if case.measured.get("scope") == "per_gpu" else Plan()
-    sizes = [
-        weights_on(shape, form, plan, rank, loaded=loaded) for rank in rank_classes(shape, plan)
-    ]
+    sizes = [_weights_on(case, form, plan, rank) for rank in rank_classes(shape, plan)]
     return max(sizes, key=lambda size: size.typical) + _adapter_room(case)
+
+
+def _weights_on(case: Case, form: WeightFormat, plan: Plan, rank: RankClass) -> Range:
+    """Of one GPU without an embedding that its engine leaves in host memory."""
+    shape = shape_of(case)
+    size = weights_on(shape, form, plan, rank, loaded=bool(case.workload.get("engine")))
+    if case.measured.get("scope") != "per_gpu" or not shape.computable:
+        return size
+    return less(size, on_host(sizes_of(shape), engine_of(serving_of(case)), form, plan, rank))
 
 
 def _adapter_room(case: Case) -> Range:
@@ -183,9 +191,13 @@ def _total_inference(case: Case) -> Range:
     model without dimensions the weights and what the engine holds besides."""
     job = replace(serving_of(case), input_tokens=1)
     if shape_of(case).dimensioned and budget(workload_of(case), plan_of(case)).ranks:
-        return _rank(case, replace(workload_of(case), serving=job)).bytes
+        return _rank(case, replace(workload_of(case), serving=job)).without(UNTAKEN)
     plan = plan_of(case)
     return _weights(case) + engine_of(job).beside(plan.tp * plan.pp)
+
+
+UNTAKEN = ("cache_reserve", "free_margin")
+"""Memory that an engine leaves free."""
 
 
 def _component(case: Case, names: tuple[str, ...]) -> Range:

@@ -17,6 +17,7 @@ from evaluator.rentals import Rental
 from evaluator.spending import goodput, wall_hours
 from evaluator.timing import inverse, offline_rate, serving_times, step_estimate
 from evaluator.units import SECONDS_PER_HOUR
+from marketplace.accuracy.batches import with_batches
 from marketplace.accuracy.collective_ranges import OPERATIONS, SWITCH
 from marketplace.accuracy.planner_comparison import compare
 from marketplace.accuracy.summary import KindSummary, Outcome, Summary, figures_of, summarise
@@ -97,10 +98,12 @@ def judge(case: Case) -> Outcome:
 
 
 def _training(case: Case) -> tuple[Range, str]:
-    workload, layout = workload_of(case), layout_of(case)
+    layout, rental = layout_of(case), rental_of_case(case)
+    stated, room = bool(case.workload.get("micro_batch")), rental.device.usable_bytes
+    workload = with_batches(workload_of(case), layout, room, micro_stated=stated)
     job = workload.training
     arithmetic = str(case.workload.get("precision") or "bf16")
-    step = step_estimate(workload, layout, rental_of_case(case), arithmetic)
+    step = step_estimate(workload, layout, rental, arithmetic)
     if step is None or job is None:
         raise NotJudged("the size of the model is not known")
     sequences = job.global_batch or layout.data * job.micro_batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from decimal import Decimal
@@ -143,6 +143,11 @@ def warnings_of(candidate: Candidate) -> list[str]:
     return [one.sentence for one in candidate.warnings]
 
 
+def changes_of(candidate: Candidate) -> list[str]:
+    """What would admit a plan that does not fit, least intrusive first."""
+    return [one.words for one in candidate.plan.changes[:2]]
+
+
 def moot_of(candidate: Candidate) -> list[str]:
     """Doubts about the machine that its plan does not meet, said without alarm."""
     moot = [one for one in candidate.notes if one.severity >= Severity.WARNING]
@@ -218,6 +223,7 @@ def _with_warnings(
         if id(candidate) in told:
             yield from (f"     {words}" for words in advice_lines(told[id(candidate)]))
         yield from (f"     ✗ {plain(words)}" for words in candidate.shortfalls)
+        yield from (f"     → {plain(words)}" for words in changes_of(candidate))
         yield from (f"     ! {plain(words)}" for words in warnings_of(candidate))
         yield from (f"     · {plain(words)}" for words in moot_of(candidate))
 
@@ -232,17 +238,35 @@ def _markdown(workload: Workload, result: Shortlist, now: datetime) -> str:
 
 
 def _csv(workload: Workload, result: Shortlist, now: datetime) -> str:
-    return as_csv(*_flat(result, now))
+    """As Markdown, with the advice on every row that serves in the last column."""
+    head, rows = _flat(result, now)
+    serving = [one for one in _every(result) if one.status.serves]
+    told = {id(row): advice.text for row, advice in advised(workload, result, serving, now)}
+    texts = [told.get(id(one), "") for one in _every(result)]
+    return as_csv([*head, "advice"], [[*row, text] for row, text in zip(rows, texts, strict=True)])
+
+
+def _every(result: Shortlist) -> list[Candidate]:
+    return [one for part in PARTS for one in getattr(result, part)]
 
 
 def _flat(result: Shortlist, now: datetime) -> tuple[list[str], list[list[str]]]:
-    """One row per candidate of any part, its warnings in the last column."""
+    """One row per candidate of any part: what fails, what would mend it, what is not known."""
     rows = [
-        [part, *cells(one, now), " ".join(warnings_of(one))]
+        [
+            part,
+            *cells(one, now),
+            *map(_sentences, (one.shortfalls, changes_of(one), warnings_of(one))),
+        ]
         for part in PARTS
         for one in getattr(result, part)
     ]
-    return (["part", *HEAD, "warnings"], rows)
+    head = ["part", *HEAD, "what fails", "smallest change", "warnings"]
+    return head, [[plain(cell) for cell in row] for row in rows]
+
+
+def _sentences(words: Iterable[str]) -> str:
+    return " ".join(words)
 
 
 def _json(workload: Workload, result: Shortlist, now: datetime) -> str:
@@ -293,6 +317,8 @@ def _record(candidate: Candidate, now: datetime) -> dict[str, Any]:
         "age": age_of(candidate, now),
         "weakest": {"fact": plan.weakest.fact, "grade": plan.weakest.grade.word},
         "reasons": list(plan.reasons),
+        "what_fails": list(candidate.shortfalls),
+        "changes": [one.words for one in plan.changes],
         "findings": [one.as_dict() | {"sentence": one.sentence} for one in candidate.findings],
     }
 

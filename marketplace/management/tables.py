@@ -42,12 +42,19 @@ def _marked(cell: str) -> str:
 
 
 def as_csv(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """RFC 4180, with a quote before every cell that a spreadsheet would run, also after blanks."""
+    """RFC 4180, with a quote before every cell that a spreadsheet would run, also after blanks.
+
+    A cell may have several lines.
+    """
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(head)
-    writer.writerows([_inert(plain(cell)) for cell in row] for row in rows)
+    writer.writerows([_inert(_plain_lines(cell)) for cell in row] for row in rows)
     return text.getvalue().rstrip("\r\n")
+
+
+def _plain_lines(cell: str) -> str:
+    return "\n".join(map(plain, cell.split("\n")))
 
 
 def _inert(cell: str) -> str:

@@ -75,7 +75,8 @@ def _is_plain(node: Any) -> bool:
     if kind is IfNode:
         return all(nodes.plain for _, nodes in node.conditions_nodelists)
     parts = [getattr(node, name, None) for name in node.child_nodelists]
-    return kind in PLAIN and all(one.plain for one in parts if isinstance(one, Written))
+    known = kind in PLAIN or getattr(kind, "plain", False)
+    return known and all(one.plain for one in parts if isinstance(one, Written))
 
 
 def _writer(node: Any) -> Writer | str:

@@ -47,6 +47,19 @@ class Column:
         return f"{self.label}, {self.unit}" if self.unit else self.label
 
 
+class Drawn(dict[str, bool]):
+    """The columns of a table by their keys, for a template to ask. It is never changed, so that
+    rows can be kept under it.
+    """
+
+    @classmethod
+    def of(cls, keys: Iterable[str]) -> Drawn:
+        return cls(dict.fromkeys(keys, True))
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
+        return hash(frozenset(self))
+
+
 class ExpressionField(forms.CharField):
     """Text to a tree of checks; None where nothing was typed."""
 

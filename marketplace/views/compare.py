@@ -108,7 +108,7 @@ def _sides(
         if (row := rows.get(key)) is None:
             continue
         machine = machine_of(row, rented.get(key))
-        verdict = evaluations.judge_listing(workload, row, rented.get(key))
+        verdict = evaluations.judge_machine(workload, machine)
         plan = _plan(verdict, plan_key)
         if plan is not None:
             found = candidate_of([offered[key]], verdict, plan, terms_of(workload))

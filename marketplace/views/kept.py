@@ -79,3 +79,8 @@ def _keep(key: tuple[Any, ...], response: HttpResponse) -> None:
         _pages[key] = (response.status_code, response.content, dict(response.headers))
         while len(_pages) > MOST_PAGES:
             _pages.popitem(last=False)
+
+
+def forget_pages() -> None:
+    with _lock:
+        _pages.clear()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -18,13 +17,12 @@ from evaluator.findings import recall
 from evaluator.host import count
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
-from evaluator.memory import budget, capacity
 from evaluator.offers import Offering
 from evaluator.verdict import MachineVerdict, PlanVerdict
-from evaluator.workload import parse_workload, workload_presets
+from evaluator.workload import workload_presets
 from marketplace import evaluations, listings, pictures
 from marketplace.expressions import Check, Node
-from marketplace.forms import preset_names
+from marketplace.forms import preset, preset_names
 from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
@@ -38,9 +36,14 @@ from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.links import links_context
 from marketplace.views.pages import render_page
+from marketplace.workbooks import workbook_of
 
 PRICES_SHOWN = 100
 SIMILAR_SHOWN = 6
+SIMILAR_COLUMNS = (
+    *("title", "sku", "region", "configuration", "link", "machine_hour_amount"),
+    *("machine_hour_currency", "availability", "last_seen", "provider__name"),
+)
 DRAWN = {
     "history": ("_price_history.svg", "history"),
     "memory": ("_memory.svg", "picture"),
@@ -57,7 +60,8 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     shelf().settle([row])
     rented = own_machines(request.user, [row.pk]).get(row.pk)
-    machine, verdict = machine_of(row, rented), evaluations.judge_listing(workload, row, rented)
+    machine = machine_of(row, rented)
+    verdict = evaluations.judge_machine(workload, machine)
     plan = chosen_plan(verdict, request.GET.get("plan", ""))
     group = [listings.offering_of(row)]
     context = {
@@ -104,8 +108,8 @@ def _similar(row: Listing) -> dict[str, Any]:
     }
     passing = held.where(same) & (held.keys != row.pk)
     found = held.page(passing, "price", 0, SIMILAR_SHOWN)
-    others = Listing.objects.select_related("provider").order_by()
-    rows = others.defer("words", "findings", "corrections").in_bulk(found.keys)
+    others = Listing.objects.select_related("provider").only(*SIMILAR_COLUMNS).order_by()
+    rows = others.in_bulk(found.keys)
     held.settle(rows.values())
     return {
         "similar": [rows[key] for key in found.keys if key in rows],
@@ -117,12 +121,7 @@ def chosen_preset(slug: str) -> tuple[str, Workload]:
     """The preset that an address names, or the first one."""
     presets = workload_presets()
     known = slug if slug in presets else next(iter(presets))
-    return known, _preset(known)
-
-
-@cache
-def _preset(slug: str) -> Workload:
-    return parse_workload(workload_presets()[slug])
+    return known, preset(known)
 
 
 def chosen_plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:
@@ -167,11 +166,12 @@ def _plans(verdict: MachineVerdict) -> dict[str, Any]:
 def _picture(workload: Workload, plan: PlanVerdict | None) -> dict[str, Any]:
     if plan is None:
         return {"plan": None, "picture": None}
-    memory = budget(workload, plan.plan)
+    book = workbook_of(workload)
+    memory = book.budget(plan.plan)
     return {
         "plan": plan,
         "memory": memory,
-        "capacity": capacity(workload, plan.plan, plan.usable_bytes),
+        "capacity": book.capacity(plan.plan, plan.usable_bytes),
         "picture": pictures.memory_picture(memory, plan.fit),
     }
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from marketplace.expressions import Check, Every, Node, Some
 from marketplace.forms import ListingDemands
-from marketplace.listings import same_hardware
-from marketplace.models import Listing, Price
+from marketplace.listing_rows import Row, rows_of
 from marketplace.shelf import RANKED_CURRENCY, Shelf, shelf
 from marketplace.views.chips import Chip, changed, chips_of, not_understood
-from marketplace.views.columns import Column, ColumnForm
+from marketplace.views.columns import Column, ColumnForm, Drawn
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
 from marketplace.views.paging import Sort, capped, chosen, whole_number
@@ -58,7 +55,7 @@ TURNED = {"lt": "gt", "lte": "gte", "gt": "lt", "gte": "lte"}
 class Page:
     """`next_key` goes into the address of the page that follows; None on the last one."""
 
-    rows: Sequence[Listing]
+    rows: Sequence[Row]
     total: int
     next_key: int | None
 
@@ -100,7 +97,7 @@ def listings(request: HttpRequest) -> HttpResponse:
         "section": "listings",
         "form": form,
         "columns": columns,
-        "shown": dict.fromkeys(columns.shown, True),
+        "shown": Drawn.of(columns.shown),
         "page": page,
         "sort": name,
         "sorts": {word: changed(request, {"sort": word}) for word in SORTS},
@@ -125,7 +122,7 @@ def _page(request: HttpRequest, held: Shelf, asked: _Filters, sort: Sort) -> Pag
         capped(request.GET.get("size", ""), PAGE_SIZE, LARGEST_PAGE),
         descending=sort.descending,
     )
-    return Page(_rows(held, found.keys), found.total, found.next_key)
+    return Page(rows_of(held, found.keys), found.total, found.next_key)
 
 
 def _on_shelf(key: str, node: Node) -> Node:
@@ -141,21 +138,6 @@ def _on_shelf(key: str, node: Node) -> Node:
     if key in ("linked", "available"):
         return Check(node.op, node.value.replace(" ", "_"))
     return Check(node.op, node.value * SCALED.get(key, 1))
-
-
-def _rows(held: Shelf, keys: Sequence[int]) -> list[Listing]:
-    """The rows of a page in their order, each with its prices and how many are like it."""
-    in_force = Price.objects.filter(superseded_at__isnull=True)
-    in_force = in_force.order_by("purchase", "term", "-first_seen")
-    rows = Listing.objects.select_related("provider").order_by()
-    rows = rows.defer("words", "findings", "corrections", "provider__notes")
-    read = rows.prefetch_related(Prefetch("prices", in_force, to_attr="in_force")).in_bulk(keys)
-    found: list[Any] = [read[key] for key in keys if key in read]
-    held.settle(found)
-    alike = same_hardware(found, held)
-    for row in found:
-        row.alike = alike.get(row.pk, 0)
-    return found
 
 
 def _implied(form: ListingDemands, columns: ColumnForm, sort: str) -> list[Chip]:

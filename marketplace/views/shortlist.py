@@ -23,6 +23,7 @@ from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.shelf import shelf
 from marketplace.views.answers import Answer, Question
 from marketplace.views.chips import Chip, changed, chips_of, not_understood
+from marketplace.views.columns import Drawn
 from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
@@ -91,6 +92,7 @@ def _answer(request: HttpRequest, question: Question, context: Mapping[str, Any]
     page |= {
         "next": changed(request, {"after": found.ranked.next_key}),
         "first": changed(request, {}),
+        "job": found.workload if page.get("pasted") else None,
         "scatter_address": changed(request, {"picture": "scatter"}),
         "carried": [(name, request.GET[name]) for name in CARRIED if request.GET.get(name)],
     }
@@ -103,7 +105,7 @@ def _shape(request: HttpRequest, question: Question) -> dict[str, Any]:
         "form": question.form,
         "columns": question.columns,
         "drawn": [_head(request, question, one.key, one.head) for one in question.drawn],
-        "shown": dict.fromkeys(question.columns.shown, True),
+        "shown": Drawn.of(question.columns.shown),
         "rank_head": _head(request, question, RANK, "#"),
         "sort": f"{'-' if question.backwards else ''}{question.sort}",
     }

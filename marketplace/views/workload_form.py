@@ -17,6 +17,7 @@ from evaluator.models import presets
 from evaluator.plans import Plan, refusal_of
 from evaluator.recipes import RECIPES
 from evaluator.workload import parse_workload, workload_presets
+from marketplace.asked_numbers import PlainNumber, WholeNumber
 from marketplace.forms import PASTE_LIMIT, as_workload, read_json
 from marketplace.templating.controls import PlainSelect
 
@@ -48,8 +49,8 @@ def _choices(words: Iterable[str], empty: str) -> list[tuple[str, str]]:
 
 def _number(
     label: str, stops: tuple[int, ...], most: int, usual: object = "the usual"
-) -> forms.IntegerField:
-    return forms.IntegerField(
+) -> WholeNumber:
+    return WholeNumber(
         label=label,
         min_value=1,
         max_value=most,
@@ -89,13 +90,17 @@ class WorkloadForm(forms.Form):
     input_tokens = _number("Prompt, tokens", LENGTHS, 10**8)
     output_tokens = _number("Answer, tokens", LENGTHS, 10**8)
     concurrency = _number("Requests at once", CROWD, 10**6, 1)
-    memory_utilization = forms.FloatField(
+    memory_utilization = PlainNumber(
         label="Share the engine takes",
         min_value=0.01,
         max_value=1,
         required=False,
         widget=forms.NumberInput(
-            attrs={"step": "0.01", "data-stops": "0.5,0.6,0.7,0.8,0.9,0.95", "placeholder": "0.9"}
+            attrs={
+                "step": "0.01",
+                "data-stops": "0.5,0.6,0.7,0.8,0.9,0.95",
+                "placeholder": "the usual",
+            }
         ),
     )
     optimizer = forms.ChoiceField(
@@ -117,7 +122,7 @@ class WorkloadForm(forms.Form):
         label="Recompute", choices=_choices(Recompute, "none"), required=False, widget=PlainSelect
     )
     tokens_to_train = _number("Tokens to train", (10**8, 10**9, 10**10, 10**11, 10**12), 10**15)
-    deadline_hours = forms.FloatField(
+    deadline_hours = PlainNumber(
         label="Deadline, hours", min_value=0.01, max_value=10**6, required=False
     )
     lora_rank = _number("LoRA rank", BATCHES, 100_000)

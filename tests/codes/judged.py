@@ -28,6 +28,8 @@ from tests.evaluator.pasted import (
     judged,
     matrix_text,
     peer_text,
+    rates_of_pairs,
+    rates_text,
 )
 
 SERVE_70B = "llama-3.1-70b"
@@ -142,6 +144,11 @@ JUDGED: Mapping[Code, Maker] = {
     Code.TOPOLOGY_PARTIAL: of_plans(WIDE, machine(gb=80), "\n".join(SWITCHED.split("\n")[:4])),
     Code.GPU_LINK_FAULTY: of_plans(WIDE, machine(gb=80), SWITCHED + ONE_DEAD_EACH),
     Code.NARROW_SLOT: of_plans(WIDE, FOUR("L40S"), matrix_text(alike(4, "NODE")) + NARROW_SLOT),
+    Code.PAIR_SLOW: of_plans(
+        WIDE,
+        FOUR("L40S"),
+        matrix_text(alike(4, "PIX")) + rates_text(rates_of_pairs(4, 24.0, {(1, 2): 3.0})),
+    ),
     Code.FABRIC_MANAGER_DOWN: of_plans(WIDE, machine(gb=80), FABRIC_DOWN),
     Code.SLICED_GPU: of_plans(WIDE, machine(gb=80), SLICES),
     Code.SHM_SMALL: of_plans(WIDE, FOUR("L40S"), matrix_text(alike(4, "NODE")) + DOCKER_SHM),

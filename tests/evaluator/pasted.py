@@ -78,6 +78,39 @@ def benchmark_text(gpus: int, points: Iterable[tuple[int, float]], nodes: int = 
     )
 
 
+def rates_text(rows: Sequence[Sequence[float]], off: float = 8.0, name: str = "L40S") -> str:
+    """p2pBandwidthLatencyTest, GB/s one way: with peer access as given, `off` without."""
+    gpus = range(len(rows))
+    devices = "".join(f"Device: {at}, NVIDIA {name}, pciBusID: {at + 1}\n" for at in gpus)
+    access = "".join(
+        f"Device={at} CAN Access Peer Device={to}\n" for at in gpus for to in gpus if at != to
+    )
+    without = [[800.0 if at == to else off for to in gpus] for at in gpus]
+    tables = _rate_table("Disabled", without) + _rate_table("Enabled", rows)
+    return f"[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n{devices}{access}{tables}"
+
+
+def _rate_table(state: str, rows: Sequence[Sequence[float]]) -> str:
+    lines = [f"{at:6d} " + " ".join(f"{rate:6.2f}" for rate in row) for at, row in enumerate(rows)]
+    head = f"   D\\D {' '.join(f'{at:6d}' for at in range(len(rows)))}"
+    title = f"Unidirectional P2P={state} Bandwidth Matrix (GB/s)"
+    return "\n".join([title, head, *lines, ""])
+
+
+def rates_of_pairs(
+    gpus: int, usual: float, odd: Mapping[tuple[int, int], float] | None = None
+) -> list[list[float]]:
+    """One rate for all pairs but the odd ones."""
+    told = dict(odd or {})
+    return [
+        [
+            800.0 if one == to else told.get((min(one, to), max(one, to)), usual)
+            for to in range(gpus)
+        ]
+        for one in range(gpus)
+    ]
+
+
 def _point(gpus: int, size: int, bus: float) -> str:
     algorithm = bus * gpus / (2 * (gpus - 1))
     column = f"{size / algorithm / 1000:.1f} {algorithm:.2f} {bus:.2f} 0"

@@ -54,6 +54,20 @@ def test_a_row_that_cannot_be_had_says_so_and_what_would_help() -> None:
     assert "sold out (Wait, or ask elsewhere)" in advice.rent
 
 
+def test_what_does_not_serve_gets_no_command_but_the_change_that_would_admit_it() -> None:
+    small = machine("L4", count=1)
+    _, advice = row_of(serve("llama-3.1-70b"), small)
+    assert not advice.commands
+    assert "No command, as it does not serve. It would: " in advice.launch
+    assert advice.launch.count(".") > 1
+
+
+def test_what_stands_for_something_else_in_a_command_is_explained_beside_it() -> None:
+    _, advice = row_of(train("qwen3-8b"), SWITCHED)
+    assert '"$CONFIG"' in advice.commands
+    assert "CONFIG is torchtitan's own file" in advice.launch
+
+
 def test_without_a_comparable_price_there_is_no_cost_and_the_reason_is_given() -> None:
     reserved = replace(QUOTE, purchase=Purchase.RESERVED, term="1 year")
     _, advice = row_of(serve("llama-3.1-70b"), SWITCHED, quotes=(reserved,))

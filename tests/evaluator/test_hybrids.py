@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from evaluator.configs import read_model
+from evaluator.fields import InvalidWorkload
 from evaluator.findings import Code
 from evaluator.parameters import total_params
 
@@ -160,3 +161,72 @@ def test_a_tower_without_one_of_its_sizes_is_not_guessed(missing: str) -> None:
     named = {"architectures": ["Qwen3VLForConditionalGeneration"]}
     shape, _ = read_model({**named, **TEXT_3, "vision_config": tower})
     assert total_params(shape) is None
+
+
+# --- what joins a tower to its text model
+
+CLIP = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 24,
+    "patch_size": 14,
+    "image_size": 336,
+}
+PIXTRAL = CLIP | {"model_type": "pixtral", "image_size": 1540}
+VICUNA = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 4096,
+    "intermediate_size": 11_008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "vocab_size": 32_064,
+}
+MISTRAL = {
+    "model_type": "mistral",
+    "hidden_size": 5120,
+    "intermediate_size": 32_768,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 131_072,
+}
+
+INTERN = CLIP | {"model_type": "intern_vit_6b"}
+SIGLIP = (
+    CLIP
+    | {"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27}
+    | {"image_size": 364}
+)
+QWEN_7B = TEXT | {"architectures": ["Qwen2ForCausalLM"], "vocab_size": 151_674}
+LLAMA_8B = VICUNA | {"intermediate_size": 14_336, "num_key_value_heads": 8, "vocab_size": 128_259}
+
+
+@pytest.mark.parametrize("ratio", [0, 1e-200, -1, "half"])
+def test_a_ratio_that_joins_no_patches_is_refused(ratio: Any) -> None:
+    config = {
+        "architectures": ["InternVLChatModel"],
+        "llm_config": QWEN_7B,
+        "vision_config": INTERN,
+    }
+    with pytest.raises(InvalidWorkload, match="downsample_ratio"):
+        read_model(config | {"downsample_ratio": ratio})
+
+
+@pytest.mark.parametrize(
+    ("outer", "text", "tower", "published"),
+    [
+        ("LlavaForConditionalGeneration", VICUNA, CLIP, 7_063_427_072),
+        ("Mistral3ForConditionalGeneration", MISTRAL, PIXTRAL, 24_011_361_280),
+        ("InternVLChatModel", QWEN_7B, INTERN | {"image_size": 448}, 7.944e9),
+        ("Idefics3ForConditionalGeneration", LLAMA_8B, SIGLIP, 8.462e9),
+    ],
+)
+def test_a_projection_is_that_of_the_class_of_the_whole_model(
+    outer: str, text: dict[str, Any], tower: dict[str, Any], published: int
+) -> None:
+    shape, findings = read_model(
+        {"architectures": [outer], "text_config": text, "vision_config": tower}
+    )
+    assert total_params(shape) == pytest.approx(published, rel=1e-4)
+    assert findings == []

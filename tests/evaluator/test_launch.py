@@ -17,7 +17,7 @@ from evaluator.launch.shell import command, safe_name
 from evaluator.link_verdicts import LinkWord
 from evaluator.machine import LinkClass
 from evaluator.plans import Plan
-from tests.evaluator.machines import LORA_8B, known, machine, preset, serve, train
+from tests.evaluator.machines import LORA_8B, known, machine, preset, serve, train, with_shape
 from tests.evaluator.topologies import joined
 
 ON = machine("H100", form="SXM", gb=80, link=known(LinkClass.NVSWITCH))
@@ -366,3 +366,44 @@ def test_what_would_not_run_as_it_was_judged_gets_no_command(
     sheet = launch_of(serve("llama-3.1-8b", **keys), Plan(), ON)
     assert sheet.commands == ()
     assert all(words in one.unsupported for one in sheet.engines)
+
+
+# --- what a newcomer needs beside the command
+
+
+def test_a_listed_model_is_named_as_engines_find_it() -> None:
+    sheet = launch_of(serve("llama-3.1-8b"), Plan(), machine())
+    assert "vllm serve meta-llama/Llama-3.1-8B " in sheet.commands[0].text
+    assert not any(one.startswith("Put the path") for one in sheet.assumptions)
+
+
+def test_a_model_of_ones_own_is_to_be_named_by_its_owner() -> None:
+    job = with_shape(serve("llama-3.1-8b"), name="our-8b")
+    sheet = launch_of(job, Plan(), machine())
+    assert any(one.startswith("Put the path") for one in sheet.to_fill)
+
+
+def test_a_server_takes_as_many_sequences_as_were_judged() -> None:
+    one, two, stated = (
+        launch_of(serve(concurrency=32, **keys), plan, machine()).commands[0].text
+        for plan, keys in (
+            (Plan(tp=2), {}),
+            (Plan(tp=2, replicas=2), {}),
+            (Plan(tp=2), {"max_num_seqs": 7}),
+        )
+    )
+    assert "--max-num-seqs 32" in one
+    assert "--max-num-seqs 16" in two
+    assert "--max-num-seqs 7" in stated
+
+
+def test_only_what_a_command_asks_for_is_to_be_filled_in() -> None:
+    titan = launch_of(train("llama-3.1-70b"), Plan(dp=8, shard=8), machine())
+    assert "train_configs/llama3_70b.toml" in titan.commands[0].text
+    assert titan.to_fill == ()
+    other = launch_of(train("qwen3-8b"), Plan(dp=8, shard=8), machine())
+    assert [one.split()[0] for one in other.to_fill] == ["CONFIG"]
+    two = launch_of(
+        train("qwen3-8b"), Plan(dp=16, shard=16, nodes=2), machine(), unknown_fabric=True
+    )
+    assert {one.split()[0] for one in two.to_fill} == {"CONFIG", "HEAD_ADDR"}

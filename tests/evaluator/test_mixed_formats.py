@@ -153,3 +153,78 @@ def test_8_bit_weights_in_groups_carry_their_scales(name: str, bits: float) -> N
 )
 def test_a_mix_that_is_no_number_is_no_format(name: str) -> None:
     assert weight_format(name) is None
+
+
+# --- modules one by one, as ModelOpt exports them
+
+PARTS = ("q_proj", "k_proj", "v_proj", "o_proj")
+
+
+def by_layers(slug: str = "llama-3.1-8b", **forms: str) -> dict[str, Any]:
+    """Every projection of every layer with the algorithm of its module."""
+    layers = {
+        f"model.layers.{at}.{module}": {"quant_algo": algorithm}
+        for at in range(int(presets()[slug].config["num_hidden_layers"]))
+        for name, algorithm in forms.items()
+        for module in MODULES[name]
+    }
+    stated = {
+        "quant_method": "modelopt",
+        "quant_algo": "MIXED_PRECISION",
+        "quantized_layers": layers,
+    }
+    model = {**dict(presets()[slug].config), "quantization_config": stated}
+    return {"task": "serve", "model": model}
+
+
+MLP_PARTS = ("gate_proj", "up_proj", "down_proj")
+MODULES = {
+    "attention": [f"self_attn.{name}" for name in PARTS],
+    "mlp": [f"mlp.{name}" for name in MLP_PARTS],
+    "experts": [f"mlp.experts.{at}.{name}" for at in range(3) for name in MLP_PARTS],
+}
+
+
+def bits_of(text: dict[str, Any]) -> float:
+    form = weight_format(parse_workload(text).weights_format)
+    assert form is not None
+    return float(form.bits.typical)
+
+
+def test_modules_one_by_one_give_the_mean_of_their_formats() -> None:
+    found = bits_of(by_layers(attention="FP8", mlp="NVFP4"))
+    expected = (ATTENTION * 8.01 + MLP * 4.5) / (ATTENTION + MLP)
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_module_that_is_not_listed_keeps_16_bits() -> None:
+    expected = (ATTENTION * 16 + MLP * 4.5) / (ATTENTION + MLP)
+    assert bits_of(by_layers(mlp="NVFP4")) == pytest.approx(expected, abs=1e-3)
+
+
+def test_experts_named_each_alone_are_the_experts() -> None:
+    one_by_one = bits_of(by_layers("qwen3-30b-a3b", attention="FP8", experts="NVFP4"))
+    assert 4.5 < one_by_one < 4.7
+
+
+def test_experts_that_a_checkpoint_ignores_keep_16_bits() -> None:
+    model = dict(presets()["qwen3-30b-a3b"].config)
+    kept = [f"model.layers.0.mlp.experts.{at}.{name}" for at in range(4) for name in MLP_PARTS]
+    stated = {"quant_method": "fp8"}
+    sizes = []
+    for names in ([], kept):
+        document = {
+            "task": "serve",
+            "model": {**model, "quantization_config": {**stated, "modules_to_not_convert": names}},
+        }
+        weights = budget(parse_workload(document), Plan()).ranks[0].component("weights")
+        assert weights is not None
+        sizes.append(float(weights.bytes.typical))
+    assert sizes[1] - sizes[0] == pytest.approx(128 * 3 * 768 * 2048 * 0.999, rel=0.01)
+
+
+def test_an_algorithm_that_is_not_known_is_refused_by_name() -> None:
+    with pytest.raises(
+        InvalidWorkload, match=r"quantized_layers.*read 'W2A2', expected one of FP8"
+    ):
+        parse_workload(by_layers(mlp="W2A2"))

@@ -118,7 +118,8 @@ def test_what_cannot_be_computed_says_so(shared: Path) -> None:
     for name, entry in entries.items():
         if name != "_about" and entry["total_params_computed"] is None:
             shape, findings = read_model(entry)
-            assert (computed_params(shape) is None) != bool(shape.kinds), name
+            covered = bool(shape.kinds) or shape.architecture == "MiniMaxM2ForCausalLM"
+            assert (computed_params(shape) is None) != covered, name
             unknown = Code.ARCHITECTURE_UNKNOWN in {one.code for one in findings}
             assert unknown == (total_params(shape) is None), name
 
@@ -274,7 +275,7 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "a classifier": {**LLAMA_8B, "architectures": ["LlamaForSequenceClassification"]},
     "an embedder": {**LLAMA_8B, "architectures": ["LlamaModel"]},
     "a draft": {**LLAMA_8B, "architectures": ["LlamaForCausalLMEagle3"]},
-    "sizes by layer": {**LLAMA_8B, "intermediate_size": [14336] * 32},
+    "sizes by layer": {**LLAMA_8B, "intermediate_size": [14336, 7168] * 16},
     "an encoder and a decoder": {**LLAMA_8B, "is_encoder_decoder": True},
     "a narrow embedding": {**LLAMA_8B, "model_type": "opt", "word_embed_proj_dim": 512},
 }
@@ -292,9 +293,9 @@ def test_what_the_formulas_leave_out_is_unknown(why: str) -> None:
     [
         {"model_type": "jamba", "attn_layer_period": 8, "attn_layer_offset": 4},
         {"model_type": "chatglm", "multi_query_group_num": 2, "num_key_value_heads": None},
-        {"model_type": "dbrx", "attn_config": {"kv_n_heads": 8}, "num_key_value_heads": None},
+        {"model_type": "mpt2", "attn_config": {"alibi": True}, "num_key_value_heads": None},
         {"is_encoder_decoder": True},
-        {"num_key_value_heads": [8] * 32},
+        {"num_key_value_heads": [8, 4] * 16},
     ],
 )
 def test_a_count_does_not_make_an_unknown_cache_known(keys: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from evaluator.plans import Plan
 from evaluator.topology import judge_link
 from evaluator.units import GB
 from tests.evaluator.machines import machine
+from tests.evaluator.pasted import rates_of_pairs
 from tests.evaluator.topologies import joined, pairs_of, uniform
 
 TP2, TP4, TP8 = Plan(tp=2), Plan(tp=4), Plan(tp=8)
@@ -52,6 +53,13 @@ def allowed(topology: Topology, reach: bool) -> Topology:
 
 def with_fault(topology: Topology, kind: FaultKind, *gpus: int) -> Topology:
     return replace(topology, faults=(Fault(kind, gpus, "as the output says"),))
+
+
+def rated(
+    topology: Topology, usual: float, odd: dict[tuple[int, int], float] | None = None
+) -> Topology:
+    rows = rates_of_pairs(topology.gpus, usual, odd)
+    return replace(topology, pair_rates=tuple(map(tuple, rows)))
 
 
 SWITCHED = uniform(8, "NV18")
@@ -96,6 +104,9 @@ SITUATIONS = [
     (with_fault(SWITCHED, KINDS.INACTIVE_LINKS, 3), TP8, AGAINST, Code.GPU_LINK_FAULTY),
     (with_fault(SWITCHED, FaultKind.INACTIVE_LINKS, 3), TP4, WORDS.PROVEN, None),
     (with_fault(SWITCHED, FaultKind.SLOW_GPU, 0), FSDP8, WORDS.CONTRADICTED, Code.GPU_LINK_FAULTY),
+    (rated(SWITCH_PCIE, 24.0, {(1, 2): 3.0}), TP4, AGAINST, Code.PAIR_SLOW),
+    (rated(SWITCH_PCIE, 24.0, {(1, 2): 3.0}), TP2, WORDS.UNKNOWN, Code.LINK_UNBENCHMARKED),
+    (rated(SWITCH_PCIE, 12.0), TP4, POOR, Code.LINK_INSUFFICIENT),
     (with_fault(SWITCHED, KINDS.FABRIC_MANAGER), TP2, AGAINST, Code.FABRIC_MANAGER_DOWN),
     (with_fault(SWITCHED, FaultKind.SLICED), TP2, WORDS.INSUFFICIENT, Code.SLICED_GPU),
     (with_fault(SWITCHED, FaultKind.SLICED), DP8, WORDS.INSUFFICIENT, Code.SLICED_GPU),

@@ -48,3 +48,9 @@ def test_commands_are_those_of_the_vendor() -> None:
     assert "rocm-smi --showtopo" in commands_for(machine("MI300X"))
     assert benchmark_for(machine(count=8)).endswith("-g 8")
     assert benchmark_for(machine(count=None)).endswith("-g ALL")
+
+
+def test_amd_machines_are_asked_for_rocm_and_never_for_cuda() -> None:
+    asked = questions_for(machine("MI300X"))
+    assert any("ROCm" in one for one in asked)
+    assert not any("CUDA" in one or "nvidia-smi" in one for one in asked)

@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from evaluator.checklist import HostItem, HostWord
 from evaluator.facts import declared
 from evaluator.plans import Plan
-from evaluator.software import (
+from evaluator.releases import (
     first_cuda,
+    first_nccl,
     lowest_driver,
     own_driver,
     reaches,
     release_of,
-    software_items,
     tables,
     version_of,
 )
+from evaluator.software import software_items
 from tests.evaluator.machines import machine, serve, train
 
 PASS, FAIL, UNKNOWN = HostWord.PASS, HostWord.FAIL, HostWord.UNKNOWN
@@ -146,7 +147,9 @@ def test_the_release_of_a_version() -> None:
         ("V100", {"engine_version": "0.22"}, FAIL),
         ("P100", {}, FAIL),
         ("T4", {"engine": "tensorrt-llm"}, FAIL),
-        ("MI300X", {}, UNKNOWN),
+        ("MI300X", {}, PASS),
+        ("MI355X", {"engine_version": "0.6.5"}, UNKNOWN),
+        ("MI300X", {"engine": "sglang"}, UNKNOWN),
         ("H100", {"engine": "llama.cpp"}, UNKNOWN),
     ],
 )
@@ -170,7 +173,10 @@ def test_the_card_against_the_engine(model: str, keys: dict[str, str], word: Hos
         ("B200", {"weights_format": "nvfp4"}, PASS),
         ("H100", {"weights_format": "nvfp4"}, UNKNOWN),
         ("H100", {"weights_format": "nvfp4", "engine": "tensorrt-llm"}, FAIL),
-        ("MI300X", {"weights_format": "fp8"}, UNKNOWN),
+        ("MI300X", {"weights_format": "fp8"}, PASS),
+        ("MI300X", {"weights_format": "mxfp4"}, UNKNOWN),
+        ("MI355X", {"weights_format": "mxfp4"}, PASS),
+        ("MI250X", {"kv_dtype": "fp8"}, UNKNOWN),
         ("H100", {"weights_format": "gguf:Q4_K_M"}, PASS),
     ],
 )
@@ -188,3 +194,69 @@ def test_training_stands_on_pytorch() -> None:
     found = {one.name: one for one in software_items(train(), machine("V100"))}
     assert found["GPU against the engine"].word is PASS
     assert found["number formats"].remedy == "Run in fp16 (`--dtype half`)."
+
+
+# --- NCCL and ROCm
+
+
+@pytest.mark.parametrize(
+    ("model", "nccl", "word"),
+    [
+        ("H100", "2.14.3", UNKNOWN),
+        ("H100", "2.15.5", PASS),
+        ("B200", "2.24.3", UNKNOWN),
+        ("B200", "2.25.1", PASS),
+        ("RTX 5090", "2.25.1", UNKNOWN),
+        ("RTX 5090", "2.26.2", PASS),
+        ("A100", "2.10", PASS),
+    ],
+)
+def test_nccl_older_than_the_card_asks_for_another_image(
+    model: str, nccl: str, word: HostWord
+) -> None:
+    stated = {"driver_version": "590.44.01", "cuda_version": "13.0", "nccl_version": nccl}
+    found = item("driver, CUDA, NCCL", model, **stated)
+    assert found.word is word
+    assert word is PASS or "NCCL" in found.remedy
+
+
+def test_a_card_that_no_table_names_asks_for_no_nccl() -> None:
+    assert first_nccl((8, 0)) == ()
+    assert first_nccl((10, 3)) == (2, 25, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "driver", "rocm", "word"),
+    [
+        ("MI300X", "6.10.5", "6.3.1", PASS),
+        ("MI300X", "", "6.3.1", UNKNOWN),
+        ("MI300X", "6.10.5", "", UNKNOWN),
+        ("MI300X", "6.10.5", "5.7", FAIL),
+        ("MI355X", "6.14.14", "6.4.1", FAIL),
+        ("MI355X", "6.14.14", "7.0.2", PASS),
+    ],
+)
+def test_rocm_against_the_card(model: str, driver: str, rocm: str, word: HostWord) -> None:
+    stated = {"driver_version": driver, "cuda_version": rocm}
+    found = item(
+        "driver, ROCm, RCCL", model, **{name: text for name, text in stated.items() if text}
+    )
+    assert found.word is word
+    assert found.remedy or word is PASS
+
+
+def test_an_engine_may_need_a_newer_rocm_than_the_card() -> None:
+    keys = {"engine_version": "0.14"}
+    found = item("driver, ROCm, RCCL", "MI300X", keys, driver_version="6.8", cuda_version="6.2")
+    assert found.word is FAIL
+    assert "vllm 0.14 needs 6.3" in found.reason
+
+
+def test_an_nccl_from_before_the_switches_added_up_is_said_to_be_one() -> None:
+    stated = {"driver_version": "590.44.01", "cuda_version": "13.0"}
+    old, new, card = (
+        item("driver, CUDA, NCCL", model, nccl_version=nccl, **stated).reason
+        for model, nccl in (("H100", "2.16.5"), ("H100", "2.17.1"), ("A100", "2.16.5"))
+    )
+    assert "from NCCL 2.17 on" in old
+    assert "switches" not in new + card

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evaluator.estimates import Setting
 from evaluator.facts import UNKNOWN, Fact, Grade
-from evaluator.jobs import Lora, Recompute
+from evaluator.jobs import Lora, Recompute, Workload
 from evaluator.layouts import Layout
 from evaluator.link_costs import Fabric
 from evaluator.machine import LinkClass, Machine
@@ -19,6 +19,7 @@ from evaluator.ranges import Range
 from evaluator.rentals import FASTEST_NETWORK, Rental, possible_kinds, rental_of
 from evaluator.timing import (
     ServingTimes,
+    engine_on,
     offline_rate,
     open_loop,
     serving_times,
@@ -26,7 +27,8 @@ from evaluator.timing import (
     times_of,
     training_rate,
 )
-from evaluator.training_time import StepModel, bubble
+from evaluator.token_time import decode_terms
+from evaluator.training_time import StepModel, bubble, step_terms
 from evaluator.units import GB
 from tests.evaluator.cards import A100, H100, H200, L40S, rental, served, trained
 
@@ -102,7 +104,72 @@ def test_a_slow_network_between_machines_is_named() -> None:
     assert found.dominating.startswith("gradients and parameters")
 
 
+def exposed(rounds: int, **job: int) -> float:
+    """Seconds of gradients and parameters that show in a step of so many micro-batches."""
+    workload = trained(global_batch=8 * rounds, **job)
+    layout = Layout(data=8, shard=8) if "zero_stage" in job else Layout(data=8)
+    slow = rental(L40S, LinkClass.PCIE_P2P)
+    assert workload.training is not None
+    model = StepModel(workload.model, workload.training, layout, slow.device, slow.worlds[0])
+    return step_terms(model, Setting())["gradients and parameters"]
+
+
+def test_gradients_of_copies_hide_behind_the_last_micro_batch_only() -> None:
+    """All of them travel once a step, so more micro-batches before leave as much of them to see."""
+    assert exposed(1) == pytest.approx(exposed(4))
+
+
+def test_sharded_parameters_travel_with_every_micro_batch() -> None:
+    assert exposed(4, zero_stage=3) == pytest.approx(4 * exposed(1, zero_stage=3))
+
+
+def test_part_of_sharded_traffic_shows_however_long_the_compute_is() -> None:
+    workload = trained(micro_batch=64, global_batch=512)
+    found = step_estimate(workload, Layout(data=8, shard=8), SWITCHED)
+    assert found is not None
+    assert dict(found.terms)["gradients and parameters"] > 0
+
+
 # --- serving
+
+
+def gpu_time(job: Workload, layout: Layout, on: Rental, users: float) -> dict[str, float]:
+    one = engine_on(job, layout, on, on.worlds[0])
+    assert one is not None
+    return decode_terms(one, Setting(), users)
+
+
+def test_stages_that_hold_several_sequences_wait_for_each_other() -> None:
+    """One sequence a stage meets no other; with many the busiest batch sets the pace."""
+    one, other = (gpu_time(served(), Layout(stages=stages), SWITCHED, 64) for stages in (2, 4))
+    reads = [terms["reading the cache"] for terms in (one, other)]
+    assert 2 * reads[1] > reads[0] * 1.03
+
+
+def test_a_card_with_graphics_memory_keeps_more_of_its_bandwidth_busy() -> None:
+    shares = []
+    for card in (L40S, A100):
+        on = rental(card, LinkClass.PCIE)
+        terms = gpu_time(served(), Layout(tensor=4), on, 1)
+        shares.append(terms["reading weights"] * on.device.memory_bytes_per_s)
+    assert shares[0] < shares[1]
+
+
+def test_slots_may_carry_less_than_sixteen_bits_and_fabric_links_do_not() -> None:
+    ends = {}
+    for link in (LinkClass.PCIE, LinkClass.NVSWITCH):
+        found = offline_rate(served(), Layout(tensor=4), rental(H100, link))
+        assert found is not None
+        ends[link] = found.value.high / found.value.typical
+    assert ends[LinkClass.PCIE] > ends[LinkClass.NVSWITCH]
+
+
+def test_a_script_without_scheduler_spends_less_on_the_host() -> None:
+    script, server = (
+        gpu_time(served(engine=name), Layout(tensor=2), SWITCHED, 1)["host"]
+        for name in ("gpt-fast", "vllm")
+    )
+    assert script < server / 3
 
 
 @pytest.mark.parametrize(("users", "tpot_ms"), [(1, 18.6), (5, 21.8), (25, 38.8), (50, 59.7)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pytest
 
+from evaluator.calibration import figure
 from evaluator.collectives import Operation, bus_factor, traffic
 from evaluator.engine_load import EngineModel
 from evaluator.estimates import Result, Setting, estimate
@@ -175,9 +176,10 @@ def test_narrow_models_reach_less_of_the_peak() -> None:
 
 
 def test_hopper_reaches_less_of_its_peak_than_ampere() -> None:
+    """0.74 and 0.55 where sharding hides all its traffic; a little more where some of it shows."""
     ampere, hopper = (efficiency(device(one), "half", sharded=True) for one in (A100, H100))
-    assert ampere.typical == 0.74
-    assert hopper.typical == 0.55
+    assert ampere.typical == pytest.approx(0.74, rel=0.06)
+    assert hopper.typical == pytest.approx(0.55, rel=0.03)
 
 
 # --- D3: bubbles
@@ -265,11 +267,12 @@ def test_a_second_user_fills_the_idle_stage() -> None:
 def test_batch_64_on_l40s_reads_less_and_waits_more(
     gpus: int, weights: float, whole: float
 ) -> None:
-    """58, 29 and 14.6 ms of weights, with communication 68, 87 and 108 ms."""
+    """58, 29 and 14.6 ms of weights at 0.70 of the bandwidth, with communication 68, 87 and 108."""
     on = rental(L40S, LinkClass.PCIE)
     one = engine(served(input_tokens=128, output_tokens=128), Layout(tensor=gpus), on)
     terms = decode_terms(one, Setting(), 64)
-    assert terms["reading weights"] == pytest.approx(weights * 1e-3, rel=0.05)
+    at_share = terms["reading weights"] * figure("serving.memory_GDDR").typical / 0.70
+    assert at_share == pytest.approx(weights * 1e-3, rel=0.06)
     step = estimate(lambda setting: Result(sum(decode_terms(one, setting, 64).values())), "s")
     assert holds(step.value, whole * 1e-3)
 
@@ -293,19 +296,28 @@ def test_eight_replicas_make_eight_times_as_much_and_eight_tensor_ranks_do_not()
     assert tensor.value.high < 1.41 * found[0].value.typical
 
 
+@pytest.mark.parametrize(("gpus", "rate"), [(1, 28_000), (2, 32_600), (4, 36_800)])
+def test_small_experts_over_pcie_are_reached_by_less_than_two_all_reduces(
+    gpus: int, rate: float
+) -> None:
+    """28.0, 32.6 and 36.8 thousand tokens/s: what slots carry of two all-reduces allows less."""
+    job, on = served("qwen3-30b-a3b", "nvfp4", **QWEN), rental(RTX, LinkClass.PCIE)
+    found = offline_rate(job, Layout(tensor=gpus), on)
+    assert found is not None
+    assert holds(found.value, rate)
+
+
 def test_stages_over_pcie_scale_as_published() -> None:
     """70B in FP4, 1000/2000: 1594, 2993, 5274 and 6943 tokens/s on 1, 2, 4 and 8 stages."""
     job = served("llama-3.1-70b", "nvfp4", kv_dtype="fp8", input_tokens=1000, output_tokens=2000)
     on = rental(RTX, LinkClass.PCIE)
     found = [offline_rate(job, Layout(stages=stages), on) for stages in (1, 2, 4, 8)]
     values = [one.value for one in found if one]
-    assert [holds(one, rate) for one, rate in zip(values[1:], (2993, 5274, 6943), strict=True)] == [
-        True, True, True,
-    ]  # fmt: skip
-    assert values[0].high == pytest.approx(1594, rel=0.08)
+    published = (1594, 2993, 5274, 6943)
+    assert [holds(one, rate) for one, rate in zip(values, published, strict=True)] == [True] * 4
     gains = [one.typical / values[0].typical for one in values[1:]]
     for gain, seen in zip(gains, (1.88, 3.31, 4.36), strict=True):
-        assert seen == pytest.approx(gain, rel=0.55)
+        assert seen == pytest.approx(gain, rel=0.25)
 
 
 # --- E5: users of two H100

@@ -223,3 +223,58 @@ def test_medians_are_over_signed_and_absolute_errors() -> None:
     assert figures.worst == pytest.approx(0.30)
     assert figures.inside_range == 0
     assert figures.median_width == pytest.approx(115 / 105)
+
+
+# --- engines other than vLLM, by figures of their load logs
+
+LLAMA_CPP = {"engine": "llama.cpp", "weights_format": "gguf:Q4_K_M", "max_model_len": 8192}
+
+
+def on_llama_cpp(kind: str, mib: float, version: str, **parts: Any) -> dict[str, Any]:
+    workload = {**LLAMA_CPP, "engine_version": version}
+    return case(kind, mib / 1024, "GiB", workload=workload, **parts)
+
+
+@pytest.mark.parametrize(
+    "logged",
+    [
+        on_llama_cpp("weights", 4403.49, "b3600", observed={"bits_per_weight": 4.89}),
+        on_llama_cpp("activations", 560.0, "b3600"),
+        on_llama_cpp("activations", 258.5, "b6400"),
+        on_llama_cpp("total_inference", 4403.49 + 258.5 + 410, "b7500"),
+    ],
+    ids=lambda logged: f"{logged['kind']} of {logged['workload']['engine_version']}",
+)
+def test_load_logs_of_llama_cpp_come_out(tmp_path: Path, logged: dict[str, Any]) -> None:
+    summary = score(written(tmp_path / "cases.jsonl", logged))
+    assert (summary.cases, summary.within_tolerance) == (1, 1)
+
+
+def test_a_room_that_is_a_share_of_the_free_memory(tmp_path: Path) -> None:
+    seen = {"weights_gib": 15, "activation_peak_gib": 2, "non_torch_gib": 1, "cuda_graph_gib": 0.1}
+    room = case(
+        "kv_capacity",
+        (79.1 - 18.1) * 0.9,
+        "GiB",
+        workload={"engine": "tensorrt-llm"},
+        measured={"of": "kv_room"},
+        gpu={"reported_gib": 79.1},
+        observed=seen,
+    )
+    assert score(written(tmp_path / "cases.jsonl", room)).within_tolerance == 1
+
+
+@pytest.mark.parametrize(("version", "room"), [("0.4.3", 0.88 * 80), ("0.5.4", 80 - 13.125)])
+def test_a_static_share_that_is_not_stated_is_that_of_the_version(
+    tmp_path: Path, version: str, room: float
+) -> None:
+    stated = case(
+        "kv_capacity",
+        room - 15,
+        "GiB",
+        workload={"engine": "sglang", "engine_version": version},
+        measured={"of": "kv_room"},
+        gpu={"reported_gib": 80},
+        observed={"weights_gib": 15},
+    )
+    assert score(written(tmp_path / "cases.jsonl", stated)).within_tolerance == 1

@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from evaluator.configs import read_model
+from evaluator.jobs import Task, TrainingJob, Workload
+from evaluator.layouts import Layout
+from marketplace.accuracy.batches import with_batches
 from marketplace.accuracy.collective_ranges import judge_range
 from marketplace.accuracy.throughput import score
 from tests.marketplace.test_accuracy_memory import LLAMA_8B, written
@@ -196,3 +200,29 @@ def test_published_bandwidths_lie_in_ranges_narrow_enough_to_be_used(shared: Pat
     widths = sorted(one.high / one.low for one in judged if one.low and one.high)
     assert sum(one.within for one in judged) >= 0.9 * len(judged)
     assert widths[len(widths) // 2] <= 2
+
+
+def unprinted(name: str, value: float, **workload: Any) -> dict[str, Any]:
+    found = case(name, value, "tokens_per_s_per_gpu", plan={"dp": None})
+    hardware = {"spec_id": "a100-sxm4-80", "gpus": 8, "link": "nvswitch"}
+    job = {"task": "train", "precision": "bf16", "seq_len": 2048, **workload}
+    return found | {"kind": "train", "workload": job, "hardware": found["hardware"] | hardware}
+
+
+def test_a_batch_that_is_not_printed_is_the_largest_that_fits(tmp_path: Path) -> None:
+    """With one sequence at a time a slow link would carry all parameters for each of them."""
+    stated = summary_of(tmp_path, unprinted("a", 1, micro_batch=1, global_batch=64))
+    chosen = summary_of(tmp_path, unprinted("a", 1, global_batch=64))
+    assert chosen.misses[0].predicted > stated.misses[0].predicted
+
+
+def test_a_pipeline_keeps_one_sequence_at_a_time() -> None:
+    model, _ = read_model({**LLAMA_8B, "total_params": 8_030_261_248})
+    job = TrainingJob(seq_len=2048, micro_batch=1, global_batch=64)
+    workload = Workload("a", Task.TRAIN, model, "bf16", training=job)
+    layout, room = Layout(stages=4, data=2), 80 * 10**9
+    found = with_batches(workload, layout, room, micro_stated=False)
+    assert found.training == workload.training
+    whole = with_batches(workload, Layout(data=8, shard=8), room, micro_stated=False)
+    assert whole.training is not None
+    assert whole.training.micro_batch > 1

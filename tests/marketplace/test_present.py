@@ -19,7 +19,7 @@ from evaluator.topology import LinkWord
 from evaluator.units import GB, GIB
 from evaluator.verdict import Status
 from marketplace.standings import STATES
-from marketplace.templatetags import present
+from marketplace.templatetags import outward, present
 
 AMOUNTS = st.decimals(
     min_value=Decimal("0.00000001"), max_value=Decimal(10) ** 11, places=8, allow_nan=False
@@ -156,17 +156,17 @@ def test_each_grade_has_its_own_shape() -> None:
     ],
 )
 def test_only_plain_web_addresses_become_links(address: str) -> None:
-    assert "<a " not in present.outward(address)
+    assert "<a " not in outward.outward(address)
 
 
 @given(st.text(max_size=60))
 def test_a_link_never_has_another_scheme(text: str) -> None:
-    made = present.outward(text)
+    made = outward.outward(text)
     assert "href" not in made or text.lower().startswith(("http://", "https://"))
 
 
 def test_a_link_tells_browsers_and_crawlers_that_it_leads_away() -> None:
-    made = present.outward('https://a.example/?q="x"')
+    made = outward.outward('https://a.example/?q="x"')
     assert 'rel="nofollow noopener noreferrer external"' in made
     assert "&quot;x&quot;" in made
 

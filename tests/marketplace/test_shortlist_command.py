@@ -167,3 +167,22 @@ def test_nothing_that_serves_ends_in_1_after_the_near_misses(
 def test_an_empty_catalog_ends_in_1() -> None:
     error = failing(SLUG)
     assert error.returncode == 1
+
+
+def test_csv_tells_of_each_row_what_to_do_or_what_would_mend_it(source: Source) -> None:
+    rows = list(csv.DictReader(io.StringIO(run(SLUG, "--format", "csv"))))
+    ranked = [row for row in rows if row["part"] == "rows"]
+    missed = next(row for row in rows if row["part"] == "near_misses")
+    assert all("vllm serve" in row["advice"] and "Check first" in row["advice"] for row in ranked)
+    assert "too little" in missed["what fails"]
+    assert missed["smallest change"]
+    assert not missed["advice"]
+
+
+def test_a_near_miss_names_the_change_that_would_admit_it(source: Source) -> None:
+    lines = run(SLUG).splitlines()
+    at = next(n for n, line in enumerate(lines) if "✗" in line and "too little" in line)
+    assert lines[at + 1].strip().startswith("→ ")
+    record = json.loads(run(SLUG, "--format", "json"))["near_misses"][0]
+    assert record["changes"]
+    assert record["what_fails"]

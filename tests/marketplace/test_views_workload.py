@@ -66,12 +66,12 @@ def test_every_model_has_an_answer(client: Client) -> None:
 @pytest.mark.parametrize(
     ("controls", "field", "said"),
     [
-        ({"concurrency": "0"}, "concurrency", "greater than or equal to 1"),
+        ({"concurrency": "0"}, "concurrency", "expected a whole number from 1"),
         ({"input_tokens": "many"}, "input_tokens", "whole number"),
         ({"tp": "3"}, "tp", "cannot be divided by 3. Use a tensor parallel degree of 2."),
         ({"weights_format": "bf61"}, "weights_format", "not one of the available"),
         ({"model": "gpt-5"}, "model", "not one of the available"),
-        ({"memory_utilization": "2"}, "memory_utilization", "less than or equal to 1"),
+        ({"memory_utilization": "2"}, "memory_utilization", "expected a number from 0.01 to 1"),
         ({"task": "train", "weights_format": "fp8"}, "weights_format", "bf16, fp16 or fp32"),
         (
             {"task": "train", "optimizer": "adafactor", "precision": "mixed-fp32-grads"},
@@ -216,3 +216,47 @@ def test_a_shaped_workload_leads_to_its_plans(client: Client) -> None:
         "/plans", {"workload": shaped.context["document"], "gpu": "H100", "count": 2}
     )
     assert drawn.context["workload"].serving.concurrency == 64
+
+
+# --- numbers and versions
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("concurrency", "٣", "a whole number from 1 to 1,000,000"),
+        ("tp", "３", "a whole number from 1 to 1,024"),
+        ("input_tokens", "many", "a whole number from 1 to 100,000,000"),
+        ("input_tokens", "9" * 5000, "a whole number from 1 to 100,000,000"),
+        ("memory_utilization", "٠.٥", "a number from 0.01 to 1"),
+        ("memory_utilization", "1.5", "a number from 0.01 to 1"),
+    ],
+)
+def test_a_number_that_cannot_be_used_is_said_back(
+    client: Client, name: str, value: str, expected: str
+) -> None:
+    response = client.get(HERE, {"task": "serve", "model": "llama-3.1-8b", name: value})
+    (error,) = response.context["form"].errors[name]
+    assert error.startswith(f"Read {ascii(value[:60])[:60]}")
+    assert error.endswith(f"expected {expected}.")
+
+
+def test_the_version_of_an_engine_decides_what_it_takes(client: Client) -> None:
+    asked = {"task": "serve", "model": "llama-3.1-8b", "engine": "sglang"}
+    old, new = (
+        client.get(HERE, {**asked, "engine_version": one}).context["memory"]
+        for one in ("0.4.3", "0.5.4")
+    )
+    assert old.allowance.fraction == 0.88
+    assert new.allowance.left is not None
+
+
+def test_a_version_beyond_the_known_ones_is_said_on_the_page(client: Client) -> None:
+    asked = {"task": "serve", "model": "llama-3.1-8b", "engine": "sglang"}
+    page = words(client.get(HERE, {**asked, "engine_version": "7.0"}))
+    assert "the nearest known range is used: sglang since 0.5.3" in page
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_text(client: Client) -> None:
+    response = paste(client, "\ufeff" + json.dumps(CONFIG))
+    assert response.context["form"].errors == {}

@@ -1,0 +1,147 @@
+"""The same outputs as people bring them: through logs, editors, forums, versions of a tool."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluator.evidence import Format, Reading, Sign, Trouble, read_evidence
+from evaluator.evidence.readings import troubles
+from evaluator.sightings import sight
+from tests.evaluator.pasted import benchmark_text, cells, matrix_text
+
+ROWS = cells([(0, 1), (2, 3)], "NV12", "NODE", "SYS", ["0", "0", "1", "1"])
+MATRIX = matrix_text(ROWS, ["0", "0", "1", "1"], {"NIC0": ["NODE", "NODE", "SYS", "SYS"]})
+
+
+def one(text: str) -> Reading:
+    (reading,) = read_evidence(text)
+    return reading
+
+
+def each_line(prefix: str) -> str:
+    return "\n".join(prefix + line for line in MATRIX.split("\n"))
+
+
+FORMS = {
+    "a container's log": each_line("2026-11-02T10:00:01.123Z stdout F "),
+    "a pod": each_line("[pod/trainer-0] "),
+    "mpirun": each_line("[1,0]<stdout>: "),
+    "torchrun": each_line("[rank0]: "),
+    "ray": each_line("(RayWorker pid=71, ip=10.0.0.7) "),
+    "compose": each_line("trainer-1  | "),
+    "an editor": "\n".join(f"{at:3d}  {line}" for at, line in enumerate(MATRIX.split("\n"), 1)),
+    "a quotation": each_line("> "),
+    "a web page": MATRIX.replace("\n", "<br>\n"),
+    "a code block of a page": f"<pre><code>{MATRIX}</code></pre>",
+    "blanks": MATRIX.replace("\t", "    "),
+    "one blank": MATRIX.replace("\t", " "),
+    "a markdown fence": f"Mine:\n```bash\n{MATRIX}\n```\n",
+    "underlined": MATRIX.replace("\tGPU0", "\x1b[4m\tGPU0", 1).replace("ID\n", "ID\x1b[0m\n", 1),
+    "escapes as text": MATRIX.replace("\tGPU0", "^[[4m\tGPU0", 1).replace("ID\n", "ID^[[0m\n", 1),
+    "lines of Windows": MATRIX.replace("\n", "\r\n"),
+    "lost blanks": MATRIX.replace("NODE\tNODE", "NODENODE").replace("SYS\tSYS", "SYSSYS"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_matrix_says_the_same_in_whatever_form_it_comes(form: str) -> None:
+    reading = one(FORMS[form])
+    assert reading.matrix == tuple(map(tuple, ROWS))
+    assert reading.whole
+    assert reading.numa_affinity == ("0", "0", "1", "1")
+    assert reading.gpu_numa_id == (None,) * 4
+
+
+def test_a_row_whose_x_is_not_its_own_is_not_believed() -> None:
+    shifted = MATRIX.replace("GPU2\tSYS\tSYS\tX\tNV12", "GPU2\tSYS\tX\tX\tNV12")
+    reading = one(shifted)
+    assert reading.matrix
+    assert (reading.matrix[2][3], reading.matrix[1][2]) == ("NV12", "SYS")
+    assert Trouble.UNKNOWN_CLASS in troubles(reading.problems)
+
+
+def test_without_a_header_a_gpu_stands_in_the_column_of_its_number() -> None:
+    headless = "GPU0\tX\tNV4\tSYS\nGPU1\tNV4\tX\tSYS\nGPU2\tSYS\tX\n"
+    reading = one(headless)
+    assert reading.gpu_count == 3
+    assert reading.matrix
+    assert reading.matrix[2] == ("SYS", None, "X")
+
+
+H100 = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)\n"
+
+
+@pytest.mark.parametrize("left_out", ["...", "[...]", "(…)"])
+def test_links_that_somebody_left_out_are_not_counted_as_absent(left_out: str) -> None:
+    reading = one(f"{H100}\t Link 0: 26.562 GB/s\n\t {left_out}\n\t Link 17: 26.562 GB/s\n")
+    assert reading.nvlinks
+    assert reading.nvlinks[0].active is None
+    assert Sign.INCOMPLETE in reading.signs
+
+
+def test_rows_with_their_time_are_rows() -> None:
+    text = benchmark_text(8, [(8 << 30, 480.0)])
+    stamped = text.replace(" 0\n", " 0  2026-11-02 10:00:01\n")
+    assert one(stamped).rows == one(text).rows
+
+
+def test_a_lost_line_of_a_rank_leaves_the_size_of_the_group_open() -> None:
+    head = "# nThread 1 nGpus 4\n"
+    lines = [f"#  Rank  {at} Pid 1 on box device  {at} [0x1a] NVIDIA L40S\n" for at in range(4)]
+    row = f"  8589934592  2147483648  float  sum  -1 {2 * '  500.0  16.00  24.00  0'}\n"
+    assert one(head + "".join(lines) + row).ranks == 4
+    joined = [lines[0].strip() + lines[1], *lines[2:]]
+    for damaged in (lines[:3], [*lines[:1], *lines[2:]], joined):
+        reading = one(head + "".join(damaged) + row)
+        assert reading.ranks is None
+        assert Trouble.TRUNCATED in troubles(reading.problems)
+        assert sight([reading]).topology.rates == ()
+
+
+CSV = """$ nvidia-smi --query-gpu=index,name,pcie.link.gen.max,pcie.link.width.current --format=csv
+index, name, pcie.link.gen.current, pcie.link.gen.max, pcie.link.width.current, \
+pcie.link.width.max, power.limit [W], ecc.mode.current
+0, NVIDIA L40S, 4, 4, 16, 16, 350.00 W, Enabled
+1, NVIDIA L40S, 1, 4, 8, 16, 350.00 W, Disabled
+"""
+
+
+def test_a_query_of_slots_shows_the_narrow_one() -> None:
+    reading = one(CSV)
+    assert reading.format is Format.SMI_CSV
+    assert reading.pcie
+    assert [slot.width_now for slot in reading.pcie] == [16, 8]
+    assert {Sign.PCIE_LINK_NARROW, Sign.PCIE_IDLE_DOWNTRAINED} <= reading.signs
+    assert (reading.power_limit_w, reading.ecc) == ((350.0, 350.0), (True, False))
+    assert [fault.gpus for fault in sight([reading]).topology.faults] == [(1,)]
+
+
+def test_a_query_of_which_rows_are_lost_keeps_the_numbers_of_the_others() -> None:
+    rest = "\n".join(line for line in CSV.split("\n") if not line.startswith("0,"))
+    assert [slot.gpu for slot in one(rest).pcie or ()] == [1]
+
+
+ROCM = """\
+=================== Link accessibility between two GPUs ===================
+       GPU0         GPU1
+GPU0   True         False
+GPU1   False        True
+====================== Link Type between two GPUs =======================
+       GPU0         GPU1
+GPU0   0            PCIE
+GPU1   PCIE         0
+========================== End of ROCm SMI Log ===========================
+"""
+
+
+def test_accessibility_of_amd_cards_is_peer_access() -> None:
+    topology = sight([one(ROCM)]).topology
+    assert topology.reach(0, 1) is False
+    allowed = sight([one(ROCM.replace("False", "True"))]).topology
+    assert allowed.reach(0, 1) is True
+
+
+def test_tables_of_different_sizes_are_not_one_machine() -> None:
+    third = "       GPU0         GPU1         GPU2\n"
+    reading = one(ROCM.replace("       GPU0         GPU1\n", third, 1))
+    assert not reading.whole
