@@ -19,6 +19,16 @@ def milliseconds(seconds: float) -> str:
 
 
 @register.filter
+def measure(value: float, unit: str) -> str:
+    """With three digits and its unit; seconds of less than one in milliseconds."""
+    return milliseconds(value) if unit.startswith("s") else f"{_digits(value)} {unit}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+@register.filter
 def parts_of(plan: Plan, workload: Workload) -> tuple[Component, ...]:
     """What the fullest GPU under a plan has to hold."""
     binding = budget(workload, plan).binding

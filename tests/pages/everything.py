@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from evaluator.facts import RanBy
 from marketplace.evaluations import keep_workload, request_evaluation
-from marketplace.evidence import Origin, keep, preview, review
+from marketplace.evidence import Origin, Ran, keep, preview, review
 from marketplace.models import AccuracyReport, Evidence, Listing, SavedShortlist, Workload
 from marketplace.models.evidence import EvidenceState
 from tests.pages.catalog import make_listing, make_price, make_run, make_source, set_aside
@@ -57,13 +57,14 @@ def make_everything(owner: User) -> Listing:
     eight = make_listing(source, title="8x H100 of everything")
     for sample in ("8-gpus-nvswitch", "8-gpus-nvlink-pairs", "8-gpus-all-reduce"):
         look_at(eight, owner, sample)
+    look_at(eight, owner, "engine-serve", Ran(SERVED, "tp2"))
     _kept(owner)
     return eight
 
 
-def look_at(row: Listing, owner: User, sample: str) -> Evidence:
+def look_at(row: Listing, owner: User, sample: str, ran: Ran | None = None) -> Evidence:
     text = (SAMPLES / f"{sample}.txt").read_text("utf-8")
-    found = keep(row, preview(row, text), Origin(owner, RanBy.RENTER))
+    found = keep(row, preview(row, text), Origin(owner, RanBy.RENTER, ran=ran))
     review(found.pk, EvidenceState.ACCEPTED, None)
     return found
 
