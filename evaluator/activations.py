@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 from evaluator.budgets import Component
 from evaluator.jobs import Recompute, Schedule, TrainingJob
@@ -68,7 +71,15 @@ def held_of(kinds: Sequence[tuple[Layer, Number]]) -> Held:
 
 def layer_bytes_per_token(sizes: Sizes, kind: Layer, job: TrainingJob, plan: Plan) -> Range:
     """Kept activations of one layer of a kind for one token, nothing computed twice."""
-    return kept_bytes_per_token(sizes, held_of([(kind, 1)]), job, plan)
+    if isinstance(plan.tp, np.ndarray) or isinstance(sizes.hidden, np.ndarray):
+        return kept_bytes_per_token(sizes, held_of([(kind, 1)]), job, plan)
+    return _layer_bytes(sizes, kind, job, plan.tp, plan.cp)
+
+
+@lru_cache(maxsize=4096)
+def _layer_bytes(sizes: Sizes, kind: Layer, job: TrainingJob, tp: int, cp: int) -> Range:
+    """Of one plan: the other degrees divide no layer."""
+    return kept_bytes_per_token(sizes, held_of([(kind, 1)]), job, Plan(tp=tp, cp=cp))
 
 
 def kept_bytes_per_token(sizes: Sizes, held: Held, job: TrainingJob, plan: Plan) -> Range:

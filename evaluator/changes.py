@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from evaluator.budgets import Change
 from evaluator.formats import WeightFormat, weight_format
 from evaluator.jobs import Offload, Recompute, ServingJob, TrainingJob, Workload
-from evaluator.plans import Plan, refusal_of
+from evaluator.plan_rules import is_refused
+from evaluator.plans import Plan
 from evaluator.recipes import RECIPES
 from evaluator.states import host_bytes
 from evaluator.units import gb
@@ -198,7 +199,7 @@ def _more_shards(workload: Workload, plan: Plan) -> list[Option]:
     while ranks <= MOST_RANKS:
         wider = replace(plan, dp=ranks, shard=ranks * plan.cp)
         words = f"shard the model over {wider.shard} ranks, {wider.gpus} GPUs in all"
-        if refusal_of(workload, wider) is None:
+        if not is_refused(workload, wider):
             found.append(_option(workload, wider, ("shard", ranks, words)))
         ranks *= 2
     return found
@@ -209,7 +210,7 @@ def _more_tensor(workload: Workload, plan: Plan) -> list[Option]:
     found = []
     for tp in (2 * plan.tp, 4 * plan.tp, 8 * plan.tp):
         wider = replace(plan, tp=tp)
-        if tp <= WIDEST_TENSOR and refusal_of(workload, wider) is None:
+        if tp <= WIDEST_TENSOR and not is_refused(workload, wider):
             words = f"divide every layer over {tp} GPUs, {wider.gpus} in all"
             found.append(_option(workload, wider, ("tp", tp, words)))
     return found
@@ -220,7 +221,7 @@ def _more_stages(workload: Workload, plan: Plan) -> list[Option]:
     found = []
     for pp in (2 * plan.pp, 4 * plan.pp):
         longer = replace(plan, pp=pp)
-        if longer.gpus <= MOST_RANKS and refusal_of(workload, longer) is None:
+        if longer.gpus <= MOST_RANKS and not is_refused(workload, longer):
             words = f"split the layers into {pp} pipeline stages, {longer.gpus} GPUs in all"
             found.append(_option(workload, longer, ("pp", pp, words)))
     return found
@@ -235,7 +236,7 @@ def _more_experts(workload: Workload, plan: Plan) -> list[Option]:
     for ep in (degree for degree in (2, 4, 8, 16, 32, 64) if degree > plan.ep):
         wider = replace(plan, ep=ep, dp=max(plan.dp, -(-ep // plan.tp)))
         even = experts.count % ep == 0 and wider.tp * wider.dp % ep == 0
-        if even and wider.gpus <= MOST_RANKS and refusal_of(workload, wider) is None:
+        if even and wider.gpus <= MOST_RANKS and not is_refused(workload, wider):
             words = f"divide the experts of a layer over {ep} ranks, {wider.gpus} GPUs in all"
             found.append(_option(workload, wider, ("ep", ep, words)))
     return found
@@ -249,7 +250,7 @@ def _more_context(workload: Workload, plan: Plan) -> list[Option]:
     for times in (2, 4, 8):
         shard = plan.shard * times if plan.shard > 1 else 1
         longer = replace(plan, cp=plan.cp * times, shard=shard)
-        if longer.gpus <= MOST_RANKS and refusal_of(workload, longer) is None:
+        if longer.gpus <= MOST_RANKS and not is_refused(workload, longer):
             words = f"share each sequence between {longer.cp} GPUs, {longer.gpus} in all"
             found.append(_option(workload, longer, ("cp", longer.cp, words)))
     return found

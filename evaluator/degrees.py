@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import lru_cache
 
-from evaluator.findings import Finding
 from evaluator.ranges import choose, larger
 
 
@@ -154,22 +153,6 @@ def _data_words(plan: Plan, *, alone: bool) -> str:
     if plan.shard > 1 and plan.copies > 1:
         return f"FSDP {plan.shard} × DP {plan.copies}"
     return f"{name} over {ranks} GPUs" if alone else f"{name} {ranks}"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A plan that the model or the batch does not allow. `finding` names the smallest change."""
-
-    plan: Plan
-    finding: Finding
-
-
-@dataclass(frozen=True, slots=True)
-class PlanSpace:
-    """Legal plans, narrowest first, and the refused ones in the same order."""
-
-    plans: tuple[Plan, ...]
-    refused: tuple[Refusal, ...] = ()
 
 
 @lru_cache(maxsize=65536)

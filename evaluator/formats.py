@@ -57,9 +57,11 @@ GGUF_BITS: Mapping[str, float] = {
     "BF16": 16.0,
     "Q8_0": 8.5,
     "Q6_K": 6.56,
+    "Q5_1": 6.02,
     "Q5_K_M": 5.70,
     "Q5_K_S": 5.54,
     "Q5_0": 5.54,
+    "Q4_1": 5.03,
     "Q4_K_M": 4.89,
     "Q4_K_S": 4.62,
     "Q4_0": 4.55,
@@ -83,7 +85,8 @@ GGUF_BITS: Mapping[str, float] = {
     "IQ1_S": 2.00,
 }
 """Published bits per weight over all tensors; those below 4 bits by llama.cpp,
-tools/quantize/README.md, of an 8B. The mix depends on the model: Q4_K_M is 4.84 to 4.94 in most and
+tools/quantize/README.md, of an 8B; Q4_1 and Q5_1 are blocks of 32 with two 16-bit numbers each, and
+a head of Q6_K. The mix depends on the model: Q4_K_M is 4.84 to 4.94 in most and
 5.22 in one, so the range below is wide on the high side."""
 
 GGUF_SPREAD = Range(0.96, 1.0, 1.07)
@@ -98,10 +101,16 @@ KV_BYTES: Mapping[str, float] = {
     "fp8_e4m3": 1,
     "fp8_e5m2": 1,
     "int8": 1,
+    "nvfp4": 9 / 16,
     "q8_0": 34 / 32,
+    "q5_1": 24 / 32,
+    "q5_0": 22 / 32,
+    "q4_1": 20 / 32,
     "q4_0": 18 / 32,
+    "iq4_nl": 18 / 32,
 }
-"""Bytes per cache element."""
+"""Bytes per cache element. Those of llama.cpp are blocks of 32 with one or two 16-bit numbers,
+those of NVFP4 blocks of 16 with one of 8 bits."""
 
 
 GROUPED: Mapping[str, int] = {"awq-int4": 4, "gptq-int4": 4, "gptq-int8": 8, "int4": 4, "int8": 8}

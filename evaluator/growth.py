@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from evaluator.bills import Job
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.marginal import PerHour, Step, marginal_table
+from evaluator.outlook import job_on
 from evaluator.plans import Plan
 from evaluator.prices import TimeUnit
 from evaluator.scaling import (
@@ -75,7 +78,8 @@ def growth(
     most_machines: int = 1,
     unit: TimeUnit = TimeUnit.HOUR,
 ) -> Growth:
-    """The table of a machine type; counts on which no plan fits have no row.
+    """The table of a machine type; counts on which no plan fits have no row. Hours and money of a
+    job are those of its bill: start, download, verification and what is billed beside.
 
     `per_hour` prices a number of GPUs, over all machines: by the GPU, or in whole machines.
     """
@@ -85,9 +89,13 @@ def growth(
     strong += strong_curve(workload, machine, [inside], nodes)
     grown = _grown(workload, machine, counts, nodes, strong)
     tokens = workload.training.tokens_to_train if workload.training else None
-    steps = marginal_table(strong, tokens, per_hour, unit)
+    steps = marginal_table(strong, tokens, per_hour, unit, partial(_job, workload, machine))
     rows = tuple(_rows(gains(strong), steps, grown))
     return Growth(rows, fit_serial(_pairs(strong)), fit_serial(_pairs(grown)))
+
+
+def _job(workload: Workload, machine: Machine, point: Point) -> Job:
+    return job_on(workload, point.plan, machine, point.rate)
 
 
 def _grown(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from evaluator.engines import doubt_of, engine, is_listed
+from evaluator.engines import doubt_of, engine, engines, is_listed, listed_name
 from evaluator.fields import LARGEST, Fields
 from evaluator.formats import KV_BYTES
 from evaluator.jobs import (
@@ -180,6 +180,8 @@ def _doubt_engine(job: ServingJob, defaults: Defaults) -> None:
     if not is_listed(job.engine):
         reason = f"no figures of {job.engine} are published"
         defaults.take("engine figures", "those of vllm", reason)
+    elif not job.engine_version and len(engines()[listed_name(job.engine)]) > 1:
+        defaults.take("engine_version", engine(job.engine).words, "the usual range of versions")
     if doubt := doubt_of(job.engine, job.engine_version):
         used = engine(job.engine, job.engine_version)
         defaults.take("engine figures", used.words, doubt)

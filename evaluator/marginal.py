@@ -1,18 +1,16 @@
-"""What each added GPU costs and saves: one job, or a million tokens, on 1, 2, 4 and 8 GPUs."""
+"""What each added GPU costs and saves: one job, or a million tokens, on more and more GPUs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
-from evaluator.bills import BILLED_HOURS
-from evaluator.jobs import Workload
-from evaluator.machine import Machine
+from evaluator.bills import BILLED_HOURS, Job, Price, bill_of, spent_on
 from evaluator.prices import TimeUnit
 from evaluator.ranges import Range
-from evaluator.scaling import Point, strong_curve
+from evaluator.scaling import Point
 from evaluator.spending import (
     Cost,
     cost_of,
@@ -23,9 +21,10 @@ from evaluator.spending import (
     wall_hours,
 )
 
-COUNTS = (1, 2, 4, 8)
 PerHour = Callable[[int], Decimal | None]
 """What so many GPUs cost for an hour; None where nobody says."""
+JobOf = Callable[[Point], Job]
+"""What is billed of a plan, with what comes before and beside its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +56,46 @@ class Step:
 
 
 def marginal_table(
-    points: Sequence[Point], tokens: int | None, per_hour: PerHour, unit: TimeUnit = TimeUnit.HOUR
+    points: Sequence[Point],
+    tokens: int | None,
+    per_hour: PerHour,
+    unit: TimeUnit = TimeUnit.HOUR,
+    job_of: JobOf | None = None,
 ) -> tuple[Step, ...]:
-    """Rows in the order of GPUs. `tokens` None is a server; `per_hour` prices a number of GPUs."""
+    """Rows in the order of GPUs. `tokens` None is a server; `per_hour` prices a number of GPUs.
+
+    Hours and cost are of the work alone, or all that is billed for it where `job_of` tells what.
+    """
     ordered = sorted(points, key=lambda point: point.gpus)
-    rows = [_row(point, tokens, per_hour(point.gpus), unit) for point in ordered]
+    rows = []
+    for point in ordered:
+        price = _price(per_hour(point.gpus), unit)
+        rows.append(_row(point, price, _ending(point, tokens, price, job_of)))
     return (*rows[:1], *(_against(before, row) for before, row in pairwise(rows)))
 
 
-def _row(point: Point, tokens: int | None, per_hour: Decimal | None, unit: TimeUnit) -> Step:
-    hours = None
-    if tokens is not None:
+def _price(per_hour: Decimal | None, unit: TimeUnit) -> Price | None:
+    return Price(per_hour, unit) if per_hour else None
+
+
+Ending = tuple[Range | None, Cost | None]
+"""Hours and cost of a job that has an end."""
+
+
+def _ending(point: Point, tokens: int | None, price: Price | None, job_of: JobOf | None) -> Ending:
+    if tokens is None:
+        return None, None
+    if job_of is None:
         hours = wall_hours(hours_for(tokens, point.rate), goodput(point.plan.nodes))
+        return hours, cost_of(hours, price.per_hour, BILLED_HOURS[price.unit]) if price else None
+    job = job_of(point)
+    return spent_on(job).rented, bill_of(job, price).total if price else None
+
+
+def _row(point: Point, price: Price | None, ending: Ending) -> Step:
     ends = (point.rate.high, point.rate.typical, point.rate.low)
-    return Step(
-        gpus=point.gpus,
-        rate=point.rate,
-        hours=hours,
-        cost=cost_of(hours, per_hour, BILLED_HOURS[unit]) if hours and per_hour else None,
-        per_million=Cost(*(cost_per_million(per_hour, end) for end in ends)) if per_hour else None,
-    )
+    each = Cost(*(cost_per_million(price.per_hour, end) for end in ends)) if price else None
+    return Step(point.gpus, point.rate, *ending, per_million=each)
 
 
 def _against(before: Step, row: Step) -> Step:
@@ -101,13 +120,3 @@ def cost_of_saved_hour(
     """(cost after - cost before) / (hours before - hours after). None where no hour is saved."""
     saved = before[1] - after[1]
     return (after[0] - before[0]) / Decimal(str(saved)) if saved > 0 else None
-
-
-def steps_of(
-    workload: Workload, machine: Machine, per_hour: PerHour, counts: Iterable[int] = COUNTS
-) -> tuple[Step, ...]:
-    """The table of a machine, over the counts that it has. Empty where nothing can be timed."""
-    held = machine.gpu_count.value or 0
-    job = workload.training
-    points = strong_curve(workload, machine, [count for count in counts if count <= held])
-    return marginal_table(points, job.tokens_to_train if job else None, per_hour)

@@ -12,6 +12,7 @@ from evaluator.affordable import BudgetVerdict, Use, hours_bought, use_of, withi
 from evaluator.bills import Bill, Job, Price, bill_of, spent_on
 from evaluator.estimates import Estimate
 from evaluator.jobs import ServingJob, TrainingJob, Workload
+from evaluator.links import LINK_WORDS
 from evaluator.machine import Machine
 from evaluator.plans import Plan
 from evaluator.ranges import Range
@@ -91,7 +92,8 @@ def outlook_at(
         rate, seen = times.rate.value, _served(workload, times)
     else:
         rate, seen = times.value, _trained(times)
-    job = _job(workload, plan, machine, rate)
+    seen = replace(seen, dominating=with_link(seen.dominating, plan, machine))
+    job = job_on(workload, plan, machine, rate)
     bill = bill_of(job, price) if price else None
     use = use_of(workload, rate)
     return replace(
@@ -105,7 +107,35 @@ def outlook_at(
     )
 
 
-def _job(workload: Workload, plan: Plan, machine: Machine, rate: Range) -> Job:
+EXCHANGES = {
+    "exchange": "all-reduce",
+    "prefill exchange": "all-reduce of prompts",
+    "tensor parallel exchange": "all-reduce",
+    "expert exchange": "all-to-all of experts",
+    "context exchange": "passing of keys and values",
+    "gradients and parameters": "traffic of gradients and parameters",
+    "hops": "hops of the pipeline",
+    "pipeline hops": "hops of the pipeline",
+}
+"""Terms that live on a link, by what they are."""
+
+
+def with_link(words: str, plan: Plan, machine: Machine) -> str:
+    """A dominating term with the link that it goes over, such as "all-reduce over an unknown link:
+    84% of the time"; one that goes over none as it is.
+    """
+    name, _, share = words.partition(": ")
+    if name not in EXCHANGES:
+        return words
+    link = machine.link.value
+    over = LINK_WORDS[link] if link else "an unknown link"
+    if plan.joins_machines:
+        over += f" and {machine.inter_node.value or 'an unknown network'}"
+    return f"{EXCHANGES[name]} over {over}: {share}"
+
+
+def job_on(workload: Workload, plan: Plan, machine: Machine, rate: Range) -> Job:
+    """What is billed of a plan that makes so many tokens/s."""
     return Job(
         workload=workload,
         machine=machine,

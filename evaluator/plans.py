@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from evaluator.degrees import Kind, Plan, PlanSpace, Refusal, narrowness
+from evaluator.degrees import Kind, Plan, narrowness
 from evaluator.jobs import Workload
-from evaluator.plan_rules import refusal_of, undivided_by
+from evaluator.plan_rules import PlanSpace, Refusal, is_refused, refusal_of, undivided_by
 
 __all__ = [
     "Kind",
@@ -36,9 +36,8 @@ def plans_of(workload: Workload, gpus: int, machines: Iterable[int] = (1,)) -> P
     legal: list[Plan] = []
     refused: list[Refusal] = []
     for plan in sorted(found, key=narrowness):
-        reason = refusal_of(workload, plan)
-        if reason:
-            refused.append(Refusal(plan, reason))
+        if is_refused(workload, plan):
+            refused.append(Refusal(workload, plan))
         else:
             legal.append(plan)
     return PlanSpace(tuple(legal), tuple(refused))

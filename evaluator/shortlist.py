@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ from evaluator.clerk import Clerk, Entry
 from evaluator.contest import Field, Heat, down_to, field_of, nearness, on_one_gpu, order
 from evaluator.economics import Terms, terms_of
 from evaluator.fleet import Fleet
+from evaluator.front import front_of
 from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
 from evaluator.judging import Judged, judge_hardware
@@ -39,7 +41,8 @@ class Shortlist:
 
     `rows` are ranked, `unranked` serve but have no comparable price, `near_misses` do not serve.
     Every offering is shown in one of the three or counted in `hidden` by reason. `rule` says in
-    words why the order is as it is.
+    words why the order is as it is. `front` are those of all ranked offers, shown or not, that no
+    other beats in cost, time and evidence at once; empty where that was not asked for.
     """
 
     total: int
@@ -50,6 +53,7 @@ class Shortlist:
     currency: str = "USD"
     configurations: int = 0
     rule: str = ""
+    front: tuple[Candidate, ...] = ()
 
     @property
     def shown(self) -> int:
@@ -72,19 +76,24 @@ def shortlist(
     among: Column | None = None,
     judged: Judged | None = None,
     skip: int = 0,
+    weigh: bool = False,
 ) -> Shortlist:
     """Ranks the offers of a fleet by the rule of the workload, in an order free of the input's.
 
     `skip` rows are ranked and not written out, but for ranks 0 and 1: the answer stands in one of
     them, on later pages too. `among` marks the offers to look at, all without it. `judged` is what
     `judge_fleet` gave for a workload of this fingerprint before. `now` lets findings name an age.
+    `weigh` asks for the front, for which the best plan of every offer is timed.
     """
     asked = np.ones(len(fleet.offers), dtype=bool) if among is None else among
     race, inside = race_of(workload, fleet, judged or judge_fleet(workload, fleet), asked)
-    picked = race.picked(limit + skip)
+    leaders, picked = race.heat.leaders, race.picked(limit + skip)
     written = sorted({0, 1, *range(skip, len(picked.rows))} & set(range(len(picked.rows))))
     clerk = Clerk(workload, fleet, race.choices, race.terms, inside, now)
-    return told(race, clerk, asked, picked, tuple(clerk.ranked(picked.rows, written)))
+    found = told(race, clerk, asked, picked, tuple(clerk.ranked(picked.rows, written)))
+    if not weigh:
+        return found
+    return replace(found, front=front_of(leaders, race.choices, clerk, race.single))
 
 
 def race_of(workload: Workload, fleet: Fleet, judged: Judged, asked: Column) -> tuple[Race, Column]:
@@ -193,7 +202,7 @@ class Race:
     # --- picking
 
     def picked(self, limit: int) -> Picked:
-        single = self._single()
+        single = self.single
         others, room = self._without(single), limit - (single is not None)
         queues = [self._ranked(others, room), self._unranked(others, limit)]
         self.choices.settle(np.concatenate([queue.cases for queue in queues]))
@@ -202,7 +211,7 @@ class Race:
 
     def beside(self, rows: list[Entry]) -> Picked:
         """These rows, with what serves at no comparable price and what misses by least."""
-        others = self._without(self._single())
+        others = self._without(self.single)
         (unranked,) = self._written([self._first(self._unranked(others, UNRANKED))])
         return self._counted(rows, unranked, others)
 
@@ -219,14 +228,13 @@ class Race:
 
     def ordered(self) -> Field:
         """All rows that are ranked, in their order behind row 0; `plan` is what each shows."""
-        found = self._single_row()
-        others = self._without(next(iter(_entries(found)), None))
+        others = self._without(self.single)
         lanes = np.flatnonzero(others.leaders.serves & ~others.leaders.unranked)
         self.choices.settle(others.leaders.case[lanes])
         every = others.members(lanes)
         every = replace(every, plan=self.choices.plan[every.case])
         keys = self._by_rule(every)
-        return found.followed_by(every.keep(np.lexsort(keys[::-1])))
+        return self.single_row.followed_by(every.keep(np.lexsort(keys[::-1])))
 
     def _queue(self, heat: Heat, marked: Column, count: int) -> Queue:
         """What serves, as far as it is of words that may come to the top."""
@@ -282,10 +290,12 @@ class Race:
     def _near(self, heat: Heat, marked: Column) -> list[Entry]:
         return _entries(heat.front(np.flatnonzero(marked), NEAR_MISSES, self._by_miss))
 
-    def _single(self) -> Entry | None:
-        return next(iter(_entries(self._single_row())), None)
+    @cached_property
+    def single(self) -> Entry | None:
+        return next(iter(_entries(self.single_row)), None)
 
-    def _single_row(self) -> Field:
+    @cached_property
+    def single_row(self) -> Field:
         """The first in order among plans on one GPU; where none serves, the one that misses least.
 
         One with a comparable price comes before a firmer one whose cost nobody can say.

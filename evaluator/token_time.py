@@ -285,7 +285,8 @@ class Interactive:
         output = max(1, job.output_tokens)
         slots = larger(1.0, room_for(model, setting))
         running = smaller(self.users, slots)
-        prefill = sum(prefill_seconds(model, setting).values())
+        prompt = prefill_seconds(model, setting)
+        prefill, exchange = sum(prompt.values()), prompt["prefill exchange"]
         overhead = _handling(job, setting)
         decode = decode_terms(model, setting, running)
         step = sum(decode.values())
@@ -295,9 +296,11 @@ class Interactive:
         ahead = _prompts_ahead(setting, prefill * rate / output)
         waiting = larger(0.0, self.users - slots) * output / rate
         first = alone + ahead * prefill
-        others = (tpot - step) + alone / output
-        each = {**decode, "prefill": others}
-        start = {"waiting": waiting, "prefill": prefill, "prompts ahead": ahead * prefill}
+        between = (tpot - step) + alone / output
+        shown = exchange / prefill * (tpot - step) + exchange / output
+        each = {**decode, "prefill": between - shown, "prefill exchange": shown}
+        own = {"prefill": prefill - exchange, "prefill exchange": exchange}
+        start = {"waiting": waiting, **own, "prompts ahead": ahead * prefill}
         return {
             "ttft": Result(waiting + first, {**start, "first token": step, "handling": overhead}),
             "tpot": Result(tpot, {**decode, "prefill of others": tpot - step}),

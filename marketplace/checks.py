@@ -7,7 +7,8 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register, run_checks
+from django.contrib import admin
+from django.core.checks import CheckMessage, Error, Tags, Warning, register, run_checks
 from django.core.exceptions import ImproperlyConfigured
 
 TAG = "environment"
@@ -20,6 +21,13 @@ def check_environment(
     """Everything that would make a start unsafe or half-made."""
     found = [*_services(), *_data_dir(), *_secret()]
     return found if settings.EMBEDDED else [*found, *_exposed()]
+
+
+@register(Tags.admin)
+def check_admin(app_configs: Sequence[Any] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Pages of the admin are looked for with the addresses; Django checks those it has found."""
+    admin.autodiscover()
+    return admin.site.check(app_configs)
 
 
 def refuse_unsafe_start() -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Count, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from evaluator.jobs import Workload
-from evaluator.machine import Machine
 from evaluator.reports import (
     UnreadableReport,
     condense,
@@ -22,7 +22,7 @@ from evaluator.reports import (
     from_report,
     to_report,
 )
-from evaluator.verdict import MachineVerdict, Status, judge, judge_briefly
+from evaluator.verdict import MachineVerdict, Status, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import models, outbox
@@ -31,7 +31,8 @@ from marketplace.machines import machine_of
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
 from marketplace.rankings import name_configurations, one_listing_each
-from marketplace.workbooks import workbook_of
+from marketplace.shelf import shelf
+from marketplace.workbooks import judge_machine
 
 OLD = timedelta(days=7)
 """How long verdicts of another version stay, in case that version is still running somewhere."""
@@ -44,10 +45,6 @@ def judge_listing(
 ) -> MachineVerdict:
     """All plans on one listing, judged now, for the page that shows them."""
     return judge_machine(workload, machine_of(listing, rented))
-
-
-def judge_machine(workload: Workload, machine: Machine) -> MachineVerdict:
-    return judge(workload, machine, workbook=workbook_of(workload))
 
 
 def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerdict]:
@@ -65,9 +62,9 @@ def _kept(workload: Workload, configurations: set[str]) -> dict[str, MachineVerd
 
 def results_of(workload: Workload) -> list[tuple[str, int]]:
     """How many current configurations have each status, of those judged so far, best first."""
-    offered = current().order_by().values("configuration")
-    rows = _kept_rows(workload).filter(configuration__in=offered).values("status")
-    counts = dict(rows.annotate(count=Count("pk")).values_list("status", "count"))
+    departed = shelf().departed
+    rows = _kept_rows(workload).order_by().values_list("configuration", "status")
+    counts = Counter(status for configuration, status in rows if configuration not in departed)
     return [(status.value, counts[status.value]) for status in Status if status.value in counts]
 
 

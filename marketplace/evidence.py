@@ -11,7 +11,7 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 
 from evaluator.connections import to_plain
@@ -248,7 +248,9 @@ def review(evidence_id: int, after: EvidenceState, by: Any, reason: str = "") ->
 def visible_to(viewer: Viewer, listing: Listing) -> list[Evidence]:
     """The viewer's own evidence of a listing and what a curator accepted, newest first."""
     rows = listing.evidence.filter(_visible(viewer)).select_related("machine")
-    return list(rows.prefetch_related("facts", "reviews"))
+    facts = Fact.objects.order_by("name", "-grade", "-as_of")
+    reviews = EvidenceReview.objects.order_by("reviewed_at", "pk")
+    return list(rows.prefetch_related(Prefetch("facts", facts), Prefetch("reviews", reviews)))
 
 
 def _visible(viewer: Viewer) -> Q:

@@ -95,12 +95,13 @@ def counting_facts(
     rented: RentedMachine, states: Sequence[str] = COUNTING
 ) -> QuerySet[models.Fact]:
     """Facts of the evidence that stands for one machine."""
-    return models.Fact.objects.filter(
+    rows = models.Fact.objects.filter(
         evidence__machine=rented,
         evidence__uploaded_by=rented.opened_by_id,
         evidence__state__in=states,
         evidence__mismatch="",
     )
+    return rows.order_by("name", "-grade", "-as_of")
 
 
 def own_machines(viewer: User | AnonymousUser | None, listings: Any) -> dict[int, RentedMachine]:
@@ -117,6 +118,14 @@ def own_machines(viewer: User | AnonymousUser | None, listings: Any) -> dict[int
         evidence__mismatch="",
     )
     return {row.listing_id: row for row in rows.distinct().order_by("opened_at", "pk")}
+
+
+def rented_under(viewer: User | AnonymousUser | None) -> list[int]:
+    """Keys of the listings under which a viewer brought anything at all."""
+    if viewer is None or not viewer.is_authenticated:
+        return []
+    rows = models.Evidence.objects.filter(uploaded_by=viewer).order_by()
+    return list(rows.values_list("listing", flat=True).distinct())
 
 
 def is_own(rented: RentedMachine) -> bool:

@@ -14,8 +14,8 @@ from evaluator.machine import Machine
 from evaluator.plans import Plan
 from evaluator.ranges import Range
 from evaluator.workload import parse_workload, workload_presets
-from marketplace.evaluations import judge_machine
 from marketplace.models import Evidence, MeasuredFigure
+from marketplace.workbooks import judge_machine
 
 ALL_GPUS = "rate of all GPUs"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
@@ -24,10 +24,15 @@ from marketplace import models
 from marketplace.expressions import Node
 from marketplace.fleets import Offered, offered_now
 from marketplace.listings import current, offerings, own_facts
-from marketplace.machines import configuration_of, is_own, machine_of, own_machines
+from marketplace.machines import (
+    configuration_of,
+    is_own,
+    machine_of,
+    own_machines,
+    rented_under,
+)
 from marketplace.models import Listing, RentedMachine, Verdict
 from marketplace.own_offers import Own, seen_by, with_own
-from marketplace.standings import unseen_since
 
 UNSEEN = f"their source has not been seen for {settings.HIDDEN_HOURS} hours"
 FILTERED_OUT = "a filter excludes them"
@@ -40,8 +45,9 @@ def shortlist_for(
     *,
     keep: bool = True,
     viewer: Viewer = None,
+    weigh: bool = False,
 ) -> Shortlist:
-    """Ranks the listings (default: all current ones).
+    """Ranks the listings (default: all current ones). `weigh` asks for the front of all of them.
 
     Listings under which the viewer rented a machine are judged by what was seen on that one.
 
@@ -54,24 +60,31 @@ def shortlist_for(
     else:
         wanted = wanted.exclude(configuration="")
     now, everything = timezone.now(), Offered.of(*_read(wanted, _own(wanted, viewer)))
-    return ranked_of(workload, everything, Asking(limit=limit), now)
+    return ranked_of(workload, everything, Asking(limit=limit, weigh=weigh), now)
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How much of a ranking is wanted: of which offers, and from which rank on."""
+    """How much of a ranking is wanted: of which offers, from which rank on, and whether with what
+    no other of all ranked ones beats."""
 
     filters: Mapping[str, Node] = field(default_factory=dict)
     model: str = ""
     limit: int = 20
     skip: int = 0
+    weigh: bool = False
+
+
+def _unseen_since(now: datetime) -> datetime:
+    """A listing that was last seen before this is not ranked."""
+    return now - timedelta(hours=settings.HIDDEN_HOURS)
 
 
 def offered_to(viewer: Viewer) -> Offered:
     """All current offers as one viewer may judge them; the same for all who rented nothing."""
     named = current().exclude(configuration="")
     shared = offered_now(lambda: _read(named, {}))
-    own = _own(named, viewer)
+    own = _own(named.filter(pk__in=rented_under(viewer)), viewer)
     return seen_by(shared, own) if own else shared
 
 
@@ -104,7 +117,7 @@ def cut_of(
 
 def _parted(offered: Offered, asking: Asking, now: datetime) -> tuple[Column, Column]:
     """Which offers were seen lately enough, and which pass what is asked of offers."""
-    recent = offered.seen_after(unseen_since(now))
+    recent = offered.seen_after(_unseen_since(now))
     passing = offered.where(asking.filters, now)
     if asking.model:
         passing = passing & offered.with_model(asking.model)
@@ -121,6 +134,7 @@ def _ranked(workload: Workload, offered: Offered, asking: Asking, now: datetime)
         among=recent & passing,
         judged=offered.judged_for(workload),
         skip=asking.skip,
+        weigh=asking.weigh,
     )
     return _with_hidden(ranked, recent, passing)
 

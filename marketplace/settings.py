@@ -58,7 +58,7 @@ def _write_once(path: Path, text: str) -> None:
 SECRET_KEY = environment.text("SECRET_KEY") or (_own_secret_key() if EMBEDDED else NO_SECRET_KEY)
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # urls.py looks for its pages: no command does
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

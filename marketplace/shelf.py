@@ -111,6 +111,7 @@ class Shelf:
     reverted: Mapping[int, Hour] = field(default_factory=dict)
     _orders: dict[tuple[str, bool], tuple[Column, Column]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
+    _offered: dict[str, list[str]] = field(default_factory=dict)
 
     def where(self, filters: Mapping[str, Node], *, with_gone: bool = False) -> Column:
         """Which rows pass every expression."""
@@ -171,10 +172,18 @@ class Shelf:
                 row.machine_hour_amount, row.machine_hour_currency = self.reverted[row.pk]
 
     def offered(self, name: str) -> list[str]:
-        """The texts of a column that are offered now."""
-        column = self.words[name]
-        present = np.unique(column.number[~self.gone])
-        return sorted(column.names[number] for number in present.tolist() if number >= 0)
+        """The texts of a column that are offered now, in order."""
+        if name not in self._offered:
+            column = self.words[name]
+            present = np.unique(column.number[~self.gone])
+            names = (column.names[number] for number in present.tolist() if number >= 0)
+            self._offered[name] = sorted(names)
+        return list(self._offered[name])
+
+    @property
+    def departed(self) -> set[str]:
+        """Configurations of which every listing has gone."""
+        return set(self.words["configuration"].names) - set(self.offered("configuration"))
 
 
 COMPARISONS = {

@@ -105,11 +105,6 @@ def band_of(age: timedelta) -> str:
     return next(bands, "hidden")
 
 
-def unseen_since(now: datetime) -> datetime:
-    """A listing that was last seen before this is not ranked."""
-    return now - timedelta(hours=settings.HIDDEN_HOURS)
-
-
 def strip(now: datetime) -> Strip:
     """One query, however many listings there are."""
     found = [Told(*row) for row in _told()]

@@ -23,6 +23,8 @@ from marketplace.views import (
     workload,
 )
 
+admin.autodiscover()
+
 urlpatterns = [
     path("", shortlist.shortlist, name="shortlist"),
     path("compare/", compare.compare, name="compare"),

@@ -53,7 +53,9 @@ FACTOR_ALL_REDUCE = 2.0
 
 @dataclass(slots=True)
 class Run:
-    """What was gathered of one output. `joined` where two ranks stand on one line."""
+    """What was gathered of one output. `joined` where two ranks stand on one line, `odd` are rows
+    whose figures do not go together.
+    """
 
     line: int = 0
     operation: str = "unknown"
@@ -64,6 +66,7 @@ class Run:
     line_failed: int = 0
     closed: bool = False
     joined: bool = False
+    odd: list[BenchmarkRow] = field(default_factory=list)
     cut: int = 0
     version: str | None = None
 
@@ -278,6 +281,9 @@ def _reading(run: Run) -> Reading:
         problem = Problem(Trouble.DATA_CORRUPTION, run.line_failed, expected=expected)
         raise UnreadableEvidence([problem], Format.NCCL_TESTS)
     ranks = run.ranks
+    if ranks:
+        run.odd = [row for row in run.rows if not _fits(row, ranks)]
+        run.rows = [row for row in run.rows if _fits(row, ranks)]
     problems = tuple(_problems(run, ranks))
     return Reading(
         format=Format.NCCL_TESTS,
@@ -310,13 +316,20 @@ SLACK = 1.005
 
 
 def _agrees(run: Run, ranks: int) -> bool:
-    """Whether the two bandwidths of the fastest row lie apart by the factor of so many ranks."""
+    """Whether the fastest row is one of so many ranks."""
     top = max(run.rows, key=lambda row: row.algbw_gb_s, default=None)
-    if top is None or ranks == 1 or top.algbw_gb_s <= 2 * PRINTED_TO:
+    return top is None or _fits(top, ranks)
+
+
+def _fits(row: BenchmarkRow, ranks: int) -> bool:
+    """Whether the two bandwidths of a row lie apart by the factor of so many ranks. They do not
+    where a figure before them was lost.
+    """
+    if ranks == 1 or row.algbw_gb_s <= 2 * PRINTED_TO:
         return True
-    low = (top.busbw_gb_s - PRINTED_TO) / (top.algbw_gb_s + PRINTED_TO) / SLACK
-    high = (top.busbw_gb_s + PRINTED_TO) / (top.algbw_gb_s - PRINTED_TO) * SLACK
-    named = BUS_FACTORS.get(run.operation)
+    low = (row.busbw_gb_s - PRINTED_TO) / (row.algbw_gb_s + PRINTED_TO) / SLACK
+    high = (row.busbw_gb_s + PRINTED_TO) / (row.algbw_gb_s - PRINTED_TO) * SLACK
+    named = BUS_FACTORS.get(row.operation)
     return any(low <= factor(ranks) <= high for factor in ([named] if named else FACTORS))
 
 
@@ -325,6 +338,10 @@ def _problems(run: Run, ranks: int | None) -> Iterator[Problem]:
         yield Problem(Trouble.SINGLE_RANK, run.line, expected="two ranks or more")
     if run.cut or not run.rows:
         yield Problem(Trouble.TRUNCATED, run.cut or run.line, expected="whole rows")
+    if run.odd:
+        read = f"{run.odd[0].algbw_gb_s} and {run.odd[0].busbw_gb_s}"
+        expected = f"the two bandwidths of a row of {ranks} ranks"
+        yield Problem(Trouble.TRUNCATED, run.line, read, expected)
     if run.names and ranks is None:
         expected = "a line for each rank, as many as the bandwidths of the rows tell"
         yield Problem(Trouble.TRUNCATED, run.line, f"{len(run.names)} ranks", expected)

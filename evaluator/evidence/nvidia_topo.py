@@ -93,8 +93,13 @@ def _read(block: Block, paste: Paste, legend: dict[str, str]) -> Reading:
         expected = f"at most {LARGEST_MACHINE} GPUs"
         problem = Problem(Trouble.TOO_LARGE, block.line, str(len(table.gpus)), expected)
         raise UnreadableEvidence([problem], Format.TOPO_MATRIX)
+    whole = any(len(row.cells) == len(table.devices) and row.rest.strip() for row in block.rows)
     for row in block.rows:
-        _take_row(table, row, cut=paste.cut_at(row.line))
+        shortened = whole and row is not block.rows[-1]
+        _take_row(table, row, cut=paste.cut_at(row.line), shortened=shortened)
+    used = {name for name, _ in table.cells}
+    if sum(map(_is_long, block.rows)) > len(used):
+        table.cells.clear()  # the header lost a name: no column is sure to be whose it seems
     _compare_halves(table)
     _note_columns(table, block)
     _note_gaps(table, block)
@@ -147,13 +152,14 @@ def _gpu_columns(
     return min(width, max((*own, *joined), default=-1) + 1)
 
 
-def _take_row(table: Table, row: Row, cut: bool) -> None:
+def _take_row(table: Table, row: Row, cut: bool, shortened: bool) -> None:
+    """`shortened` where the row had room for all its cells: then one inside of it may be lost."""
     if row.name not in table.devices:
         return
     cells = list(row.cells)
     if cut and len(cells) <= len(table.devices) and not row.rest.strip():
         cells = _without_cut_word(cells, len(table.devices), bool(table.columns), row)
-    problem = _misfit(table, row, cells)
+    problem = _misfit(table, row, cells, shortened)
     if problem:
         table.problems.append(problem)
         table.signs.add(Sign.UNKNOWN_TOKEN)
@@ -163,18 +169,24 @@ def _take_row(table: Table, row: Row, cut: bool) -> None:
             _take_cell(table, row, other, cell)
 
 
-def _misfit(table: Table, row: Row, cells: list[str]) -> Problem | None:
+def _misfit(table: Table, row: Row, cells: list[str], shortened: bool) -> Problem | None:
     """Why the cells of a row cannot be told apart: one too few, one too many, or shifted."""
     number, width, own = row.line.number, len(table.devices), table.devices.index(row.name)
     rest = row.rest.split()
-    if cells and len(cells) < width and rest:
+    if cells and len(cells) < width and (rest or shortened):
         return Problem(Trouble.UNKNOWN_CLASS, number, f"{len(cells)} cells", f"{width} cells")
-    if rest and CELL.fullmatch(rest[0]):
+    if _is_long(row):
         return Problem(Trouble.UNKNOWN_CLASS, number, rest[0], f"no more than {width} cells")
     if (len(cells) > own and cells[own] != "X") or cells.count("X") > 1:
         read = " ".join(cells)[:40]
         return Problem(Trouble.UNKNOWN_CLASS, number, read, f"one X, in column {row.name}")
     return None
+
+
+def _is_long(row: Row) -> bool:
+    """Whether more cells stand there than the header has names."""
+    rest = row.rest.split()
+    return bool(rest) and bool(CELL.fullmatch(rest[0]))
 
 
 def _without_cut_word(cells: list[str], width: int, columns: bool, row: Row) -> list[str]:

@@ -47,8 +47,8 @@ HOSTS = (
     re.compile(rf'(?i)(?P<before>"HostName" value=")(?P<host>{NAME})(?P<after>")'),
     re.compile(rf"(?m)(?P<before>^)(?P<host>{NAME})(?P<after>:[~/][^\s$#]{{0,120}}[$#]\s)"),
     re.compile(
-        rf"(?i)(?P<before>\b(?:host_?name|node_?name|host|master_addr|slurm_(?:job_)?nodelist|"
-        rf"slurmd_nodename)(?:=|:\s)\"?)(?P<host>{NAME})(?P<after>)"
+        rf"(?i)(?P<before>\b(?:(?:host_?name|node_?name|host|master_addr)(?:=|:\s)|[A-Z0-9_]{{0,40}}_?"
+        rf"(?:host|hostname|nodename|nodelist|addr)=)\"?)(?P<host>{NAME})(?P<after>)"
     ),
     re.compile(rf"(?P<before>\bpods?[/ ]\s{{0,4}})(?P<host>(?=.{{0,120}}-){NAME})(?P<after>)"),
     re.compile(
@@ -234,10 +234,30 @@ PATTERNS: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     (
         "user",
         re.compile(
-            r"(?i)(?P<name>\b(?:USER|LOGNAME|USERNAME|SSH_CLIENT|SSH_CONNECTION|SUDO_USER)=)"
-            r"(?!user\b)\S{1,120}"
+            r"(?i)(?P<name>\b(?:[A-Z0-9_]{0,40}_)?(?:USER|LOGNAME|USERNAME|SSH_CLIENT|SSH_CONNECTION"
+            r"|ACCOUNT|JOB_NAME|CLUSTER_NAME)=)(?!user\b)\S{1,120}"
         ),
         _keep("name", "user"),
+    ),
+    (
+        "user",
+        re.compile(
+            r"(?i)(?P<name>\"(?:user|user_?name|login|owner|account)\"\s{0,8}:\s{0,8}\")"
+            r"(?!user\")[^\"\n]{1,64}"
+        ),
+        _keep("name", "user"),
+    ),
+    (
+        "path",
+        re.compile(
+            r"(?P<name>(?<![\w.])/(?:mnt|media|net|nfs|gpfs|lustre)/user/)(?!user/)[\w.+@-]{1,64}(?=/)"
+        ),
+        _keep("name", "user"),
+    ),
+    (
+        "path",
+        re.compile(r"(?P<name>(?<!\\)\\\\[\w.-]{1,120}\\)(?!\[path\])[^\s\"'<>|]{1,400}"),
+        _keep("name", "[path]"),
     ),
     ("process", re.compile(r"(?P<name>\bPid\s{1,8})(?!0\b)\d{1,9}"), _keep("name", "0")),
     ("process", re.compile(r'(?P<name>"pid"\s{0,8}:\s{0,8})(?!0\b)\d{1,9}'), _keep("name", "0")),

@@ -209,7 +209,30 @@ def _table_lines(workload: Workload, result: Shortlist, now: datetime) -> Iterat
         if shown:
             yield f"\n{words}"
             yield from _with_warnings(shown, now, told)
+    yield from _front_lines(result)
     yield f"\n{closing_words(result)}"
+
+
+def _front_lines(result: Shortlist) -> Iterator[str]:
+    if result.front:
+        yield f"\n{FRONT}"
+    for one in result.front:
+        weakest = f"{one.plan.weakest.fact} {one.plan.weakest.grade.word}"
+        words = (place_words(result, one), plan_words(one), outlook_words(one), weakest)
+        yield f"  {plain('; '.join((*words, machine_words(one))))}"
+
+
+FRONT = (
+    "Worth weighing: of all ranked offers, shown or not, no other beats these in cost, time and "
+    "evidence at once."
+)
+
+
+def place_words(result: Shortlist, candidate: Candidate) -> str:
+    """Its row where it is shown."""
+    same = (candidate.offering.key, candidate.plan.plan)
+    rows = {(row.offering.key, row.plan.plan): row.rank for row in result.rows}
+    return f"#{rows[same]}" if same in rows else "not shown"
 
 
 def _with_warnings(
@@ -282,6 +305,7 @@ def _json(workload: Workload, result: Shortlist, now: datetime) -> str:
         "currency": result.currency,
         "configurations": result.configurations,
         **parts,
+        "front": [{"listing": one.offering.key, "plan": one.plan.plan.key} for one in result.front],
         **counts,
     }
     return as_json(document)

@@ -151,6 +151,11 @@ def of_row(kin: Mapping[str, Any], candidate: Candidate) -> Any:
 
 
 @register.filter
+def same(one: object, other: object) -> bool:
+    return one == other
+
+
+@register.filter
 def among(name: str, names: Container[str]) -> bool:
     return name in names
 

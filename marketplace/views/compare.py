@@ -17,7 +17,7 @@ from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.plans import Plan
 from evaluator.verdict import MachineVerdict, PlanVerdict
-from marketplace import evaluations, listings
+from marketplace import listings
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
@@ -28,6 +28,7 @@ from marketplace.views.axes import Axes, axes_of
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
 from marketplace.views.paging import whole_number
+from marketplace.workbooks import judge_machine
 
 FEWEST, MOST = 2, 4
 NOT_USABLE = 422
@@ -108,7 +109,7 @@ def _sides(
         if (row := rows.get(key)) is None:
             continue
         machine = machine_of(row, rented.get(key))
-        verdict = evaluations.judge_machine(workload, machine)
+        verdict = judge_machine(workload, machine)
         plan = _plan(verdict, plan_key)
         if plan is not None:
             found = candidate_of([offered[key]], verdict, plan, terms_of(workload))

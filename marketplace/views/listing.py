@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -20,7 +22,7 @@ from evaluator.machine import Machine
 from evaluator.offers import Offering
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import workload_presets
-from marketplace import evaluations, listings, pictures
+from marketplace import listings, pictures
 from marketplace.expressions import Check, Node
 from marketplace.forms import preset, preset_names
 from marketplace.locks import PRICE, lock_in
@@ -36,7 +38,7 @@ from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.links import links_context
 from marketplace.views.pages import render_page
-from marketplace.workbooks import workbook_of
+from marketplace.workbooks import judge_machine, workbook_of
 
 PRICES_SHOWN = 100
 SIMILAR_SHOWN = 6
@@ -52,6 +54,15 @@ DRAWN = {
 """Pictures that can be saved: their template, and their name in it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rental:
+    """What a test hour costs is worked out of these, for the rows of the plans."""
+
+    machine_hour_amount: Decimal | None
+    machine_hour_currency: str
+    nodes: int
+
+
 @login_not_required
 @require_safe
 @kept_a_minute
@@ -61,12 +72,13 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     shelf().settle([row])
     rented = own_machines(request.user, [row.pk]).get(row.pk)
     machine = machine_of(row, rented)
-    verdict = evaluations.judge_machine(workload, machine)
+    verdict = judge_machine(workload, machine)
     plan = chosen_plan(verdict, request.GET.get("plan", ""))
     group = [listings.offering_of(row)]
     context = {
         "section": "listings",
         "listing": row,
+        "rental": Rental(row.machine_hour_amount, row.machine_hour_currency, row.nodes),
         "attributes": attributes_of(row, machine),
         "other_words": other_words(row),
         "findings": [

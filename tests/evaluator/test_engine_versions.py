@@ -110,6 +110,12 @@ def test_a_version_without_a_number_is_told(name: str) -> None:
     assert "names no number" in assumed(serving(name, "nightly"), "engine figures")
 
 
+def test_the_range_that_counts_without_a_version_is_told() -> None:
+    assert assumed(serving("sglang"), "engine_version").startswith("sglang since 0.5.3")
+    assert not assumed(serving("sglang", "0.4.9"), "engine_version")
+    assert not assumed(serving("transformers"), "engine_version")
+
+
 @pytest.mark.parametrize(("name", "one"), VERSIONS, ids=[one.words for _, one in VERSIONS])
 def test_a_known_version_raises_no_doubt(name: str, one: Any) -> None:
     assert not doubt_of(name, ".".join(map(str, one.since)))

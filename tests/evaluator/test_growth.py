@@ -8,9 +8,11 @@ from itertools import pairwise
 
 import pytest
 
+from evaluator.bills import Price
 from evaluator.facts import Fact, Grade
 from evaluator.growth import Growth, counts_of, growth
 from evaluator.machine import LinkClass, Machine
+from evaluator.outlook import outlook_of
 from tests.evaluator.cards import L40S, served, trained
 from tests.evaluator.test_scaling import machine
 
@@ -45,6 +47,18 @@ def test_a_job_that_ends_has_hours_and_cost_in_every_row() -> None:
     assert few.cost is not None
     assert few.cost.typical % Decimal("10.00") == 0  # whole hours of 4 GPUs at 2.50
     assert many.saved_hour is not None
+
+
+def test_hours_and_money_are_those_of_the_bill_of_the_same_plan() -> None:
+    """With start, download and verification, as a shortlist tells them."""
+    job, of = trained(global_batch=64, tokens_to_train=10**9), machine()
+    for row in growth(job, of, apart).rows:
+        found = outlook_of(job, row.plan, of, Price(apart(row.gpus)))
+        assert found is not None
+        assert row.step.hours == found.hours
+        assert row.step.cost == found.cost
+        assert row.step.hours is not None
+        assert row.step.hours.low > 10**9 / row.step.rate.high / 3600 + 0.5
 
 
 def test_a_machine_that_is_rented_whole_costs_the_same_for_fewer_gpus() -> None:

@@ -6,12 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from evaluator.marginal import Step, cost_of_saved_hour, marginal_table, steps_of
+from evaluator.marginal import cost_of_saved_hour, marginal_table
 from evaluator.plans import Plan
 from evaluator.ranges import exact
 from evaluator.scaling import Point
-from tests.evaluator.cards import trained
-from tests.evaluator.test_scaling import machine
 
 MILLION_TOKENS_AN_HOUR = 10**6 / 3600
 
@@ -67,13 +65,3 @@ def test_a_server_is_compared_by_its_tokens() -> None:
 
 def test_no_hour_saved_has_no_price() -> None:
     assert cost_of_saved_hour((Decimal(1), 1.0), (Decimal(2), 1.0)) is None
-
-
-def test_the_table_of_a_machine_holds_the_counts_that_it_has() -> None:
-    table: tuple[Step, ...] = steps_of(
-        trained(tokens_to_train=10**9), machine(), two_each, (1, 4, 8, 16)
-    )
-    counts = [row.gpus for row in table]
-    assert counts
-    assert set(counts) <= {1, 4, 8}
-    assert counts == sorted(counts)

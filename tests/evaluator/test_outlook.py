@@ -10,11 +10,13 @@ import pytest
 
 from evaluator.facts import UNKNOWN
 from evaluator.jobs import Workload
+from evaluator.machine import LinkClass
 from evaluator.outlook import Outlook, Price, outlook_of, words_of
 from evaluator.plans import Plan
 from evaluator.prices import TimeUnit
 from evaluator.spending import InTime
 from tests.evaluator.cards import served, trained
+from tests.evaluator.machines import known
 from tests.evaluator.test_scaling import machine
 
 SWITCHED = machine()
@@ -88,6 +90,26 @@ def test_what_dominates_a_rate_is_what_takes_the_time_of_a_request() -> None:
     short = seen(served(input_tokens=16, output_tokens=2000, concurrency=1), Plan(tp=4))
     assert long.dominating.startswith("prefill")
     assert short.dominating.startswith("reading weights")
+
+
+def test_what_waits_for_a_link_is_named_with_the_link() -> None:
+    job = served(concurrency=64, input_tokens=4000)
+    slow = replace(SWITCHED, link=known(LinkClass.P2P_DISABLED))
+    dark = replace(SWITCHED, link=UNKNOWN)
+    for on, link in ((slow, "PCIe without peer access"), (dark, "an unknown link")):
+        found = outlook_of(job, Plan(tp=8), on, TWENTY)
+        assert found is not None
+        assert found.dominating.startswith("all-reduce")
+        assert f" over {link}: " in found.dominating
+        assert found.dominating.endswith("% of the time")
+    assert " over " not in seen(served(concurrency=1), Plan(tp=2)).dominating
+
+
+def test_what_waits_for_machines_is_named_with_their_network() -> None:
+    joined, wide = replace(SWITCHED, inter_node=known("10 GbE")), Plan(dp=16, shard=16, nodes=2)
+    found = outlook_of(trained(), wide, joined, TWENTY)
+    assert found is not None
+    assert "over NVSwitch between all GPUs and 10 GbE: " in found.dominating
 
 
 def test_a_plan_that_does_not_fit_has_no_outlook() -> None:

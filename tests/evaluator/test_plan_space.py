@@ -19,6 +19,7 @@ from evaluator.link_verdicts import LinkWord
 from evaluator.links import Use, demands_of
 from evaluator.machine import LinkClass
 from evaluator.memory import budget
+from evaluator.obstacles import fixed
 from evaluator.parameters import expert_params, total_params
 from evaluator.plans import Kind, Plan, narrowness, plans_of, refusal_of
 from evaluator.rentals import rental_of
@@ -115,7 +116,7 @@ def test_labels_and_families_of_the_new_degrees(plan: Plan, label: str, kind: Ki
 
 REFUSED = [
     (serve(EXPERTS), Plan(tp=3), "32 attention heads", "Use a tensor parallel degree of 2."),
-    (serve(EXPERTS), Plan(dp=6, ep=6), "128 experts", "Use an expert parallel degree of 4."),
+    (serve(EXPERTS), Plan(dp=6, ep=6), "128 experts", "of 4 and an expert parallel degree of 4."),
     (serve(EXPERTS), Plan(dp=8, ep=4), "an engine of 8 ranks", "expert parallel degree of 8."),
     (train(EXPERTS), Plan(dp=4, ep=8), "4 ranks", "Use an expert parallel degree of 4."),
     (train(), Plan(pp=6), "32 layers", "Use 4 pipeline stages."),
@@ -163,21 +164,24 @@ def test_what_an_engine_or_a_schedule_lacks_is_named(
 
 CHANGED = re.compile(
     r"tensor parallel degree of (?P<tp>\d+)|expert parallel degree of (?P<ep>\d+)"
-    r"|(?P<pp>\d+) pipeline stages|(?P<virtual>\d+) virtual stages|virtual of (?P<one>\d+)"
-    r"|shard group of (?P<shard>\d+)|global_batch to (?P<batch>\d+)|seq_len to (?P<length>\d+)"
+    r"|(?P<pp>\d+) pipeline stages|(?P<virtual>\d+) virtual stages|shard group of (?P<shard>\d+)"
+    r"|an? (?P<name>\w+) of (?P<value>\d+)|(?P<key>\w+) to (?P<text>\w+)"
 )
 
 
 def changed(workload: Workload, plan: Plan, remedy: str) -> tuple[Workload, Plan]:
-    """The workload and the plan with the named change made."""
-    found = CHANGED.search(remedy)
-    assert found is not None, remedy
-    name, value = next((name, int(text)) for name, text in found.groupdict().items() if text)
-    job = workload.training
-    if name in ("batch", "length") and job is not None:
-        key = {"batch": "global_batch", "length": "seq_len"}[name]
-        return replace(workload, training=replace(job, **{key: value})), plan
-    return workload, replace(plan, **{"virtual" if name == "one" else name: value})
+    """The workload and the plan with all the named changes made, as somebody reads them."""
+    fix: dict[str, int | str] = {}
+    for found in CHANGED.finditer(remedy):
+        named = found.groupdict()
+        if named["key"]:
+            fix[named["key"]] = int(named["text"]) if named["text"].isdigit() else named["text"]
+        elif named["name"]:
+            fix[named["name"]] = int(named["value"])
+        else:
+            fix |= {name: int(text) for name, text in named.items() if text}
+    assert fix, remedy
+    return fixed(workload, plan, fix)
 
 
 plans = st.builds(
@@ -193,17 +197,34 @@ plans = st.builds(
 
 @given(plans, st.integers(1, 40), st.integers(256, 4096))
 @settings(deadline=None)
-def test_changes_lead_to_a_plan_that_is_admitted(plan: Plan, batch: int, length: int) -> None:
-    """Each change removes its own obstacle; made one after the other they end at a legal plan."""
+def test_the_changes_of_a_training_plan_admit_it(plan: Plan, batch: int, length: int) -> None:
     workload = train(EXPERTS, global_batch=batch, seq_len=length)
-    seen: list[str] = []
-    while found := refusal_of(workload, plan):
-        if found.code is Code.PLAN_UNSUPPORTED:
-            assert found.remedy == "Use a virtual of 1."
-        assert found.sentence not in seen
-        seen.append(found.sentence)
-        workload, plan = changed(workload, plan, found.remedy)
-        assert len(seen) < 12
+    assert_admitted(workload, plan)
+
+
+SERVED = st.sampled_from([EXPERTS, "llama-3.1-8b", "deepseek-v2-lite", "qwen3.5-35b-a3b"])
+
+
+@given(SERVED, plans, st.sampled_from(["bf16", "awq-int4"]), st.sampled_from(["vllm", "llama.cpp"]))
+@settings(deadline=None)
+def test_the_changes_of_a_serving_plan_admit_it(
+    model: str, plan: Plan, form: str, engine: str
+) -> None:
+    assert_admitted(serve(model, weights_format=form, engine=engine), plan)
+
+
+def assert_admitted(workload: Workload, plan: Plan) -> None:
+    """A refusal names what admits the plan; done at once, nothing else stands in the way."""
+    found = refusal_of(workload, plan)
+    if found is not None:
+        assert refusal_of(*changed(workload, plan, found.remedy)) is None, found.remedy
+
+
+def test_tensor_ranks_that_share_experts_change_with_them() -> None:
+    """Fewer tensor ranks alone would leave an engine with more expert ranks than GPUs."""
+    found = refusal_of(serve(EXPERTS), Plan(tp=3, ep=3))
+    assert found is not None
+    assert "a tensor parallel degree of 2 and an expert parallel degree of 2." in found.remedy
 
 
 def test_experts_that_lie_whole_need_not_be_divided_by_tensor_ranks() -> None:

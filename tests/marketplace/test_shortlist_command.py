@@ -186,3 +186,12 @@ def test_a_near_miss_names_the_change_that_would_admit_it(source: Source) -> Non
     record = json.loads(run(SLUG, "--format", "json"))["near_misses"][0]
     assert record["changes"]
     assert record["what_fails"]
+
+
+def test_what_nothing_beats_is_named_though_it_is_not_shown(source: Source) -> None:
+    make_listing(source, "h100x1", gpu_model="H100", gpu_count=1, vram_bytes_per_gpu=80 * 10**9)
+    lines = run(SLUG, "--limit", "1").splitlines()
+    front = lines[next(n for n, line in enumerate(lines) if line.startswith("Worth weighing")) :]
+    assert any(line.startswith("  not shown") for line in front)
+    whole = json.loads(run(SLUG, "--format", "json", "--limit", "1"))
+    assert {one["listing"] for one in whole["front"]} - {one["listing"] for one in whole["rows"]}

@@ -37,7 +37,7 @@ class Command(BaseCommand):
         if options["limit"] < 1:
             raise CommandError("--limit must be at least 1", returncode=USAGE)
         workload = _workload(options["workload"])
-        result = shortlist_for(workload, limit=options["limit"])
+        result = shortlist_for(workload, limit=options["limit"], weigh=True)
         self.stdout.write(SHAPES[options["shape"]](workload, result, timezone.now()))
         if options["shape"] == "csv":
             self.stderr.write(closing_words(result))

@@ -39,6 +39,15 @@ NAMES: dict[str, tuple[str, str]] = {
     "a Windows home with slashes": ("C:/Users/Annika/x.txt", "Annika"),
     "a Windows drive": ("D:\\annika\\logs\\topo.txt", "annika"),
     "a Windows share": ("\\\\fileserver9\\topo\\x.txt", "fileserver9"),
+    "what lies in a Windows share": ("\\\\host-1\\topo\\annika.txt", "annika"),
+    "a folder of a mounted server": ("/mnt/nas/annika/models/x", "annika"),
+    "a job's user": ("SLURM_JOB_USER=annika", "annika"),
+    "a job's account": ("SLURM_JOB_ACCOUNT=annika-lab", "annika"),
+    "a job's host": ("SLURM_SUBMIT_HOST=login7.example.edu", "login7"),
+    "a job's nodes": ("SLURM_STEP_NODELIST=rack4-n[01-04]", "rack4"),
+    "a job's address": ("SLURM_TOPOLOGY_ADDR=rack4n7", "rack4n7"),
+    "a user in JSON": ('"user": "annika", "device": 0', "annika"),
+    "an account of a domain": ("annika@lab@gpu-box:~$ nvidia-smi", "annika"),
     "a GPU's UUID": ("GPU-5fbd1c7e-3a1b-9c2d-4e5f-60718293a4b5", "5fbd1c7e"),
 }
 
