@@ -15,9 +15,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from django.db.models import F
+from django.utils import timezone
 from numpy.typing import NDArray
 
 from marketplace.expressions import Check, Node, fold
+from marketplace.hourly import Hour, after_locks
 from marketplace.models import Listing
 from marketplace.resting import made_to_rest
 from marketplace.versions import Version, catalog_version
@@ -107,13 +109,17 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Rows in the order of their keys. Numbers are floats, NaN is unknown."""
+    """Rows in the order of their keys. Numbers are floats, NaN is unknown.
+
+    `reverted` has the hours of listings whose locked price has ended since their last sync.
+    """
 
     version: Version
     keys: Column
     words: Mapping[str, Words]
     numbers: Mapping[str, Column]
     gone: Column
+    reverted: Mapping[int, Hour] = field(default_factory=dict)
     _orders: dict[tuple[str, bool], tuple[Column, Column]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
     _offered: dict[str, list[str]] = field(default_factory=dict)
@@ -170,6 +176,12 @@ class Shelf:
             self._counts.update(zip(column.names, counts.tolist(), strict=True))
         return {name: self._counts.get(name, 0) for name in configurations}
 
+    def settle(self, rows: Iterable[Listing]) -> None:
+        """Sets the hour of rows whose lock has ended to what their catalog asks. Saves nothing."""
+        for row in rows:
+            if row.pk in self.reverted:
+                row.machine_hour_amount, row.machine_hour_currency = self.reverted[row.pk]
+
     def offered(self, name: str) -> list[str]:
         """The texts of a column that are offered now, in order."""
         if name not in self._offered:
@@ -213,7 +225,7 @@ _shelves: dict[str, Shelf] = {}
 
 def shelf() -> Shelf:
     """The listings as they stand. One small query where nothing has changed."""
-    version = catalog_version()
+    version = (*catalog_version(), timezone.now().date())  # locks end with a day
     held = _shelves.get("now")
     if held is None or held.version != version:
         with _lock:
@@ -237,7 +249,10 @@ def _read(version: Version) -> Shelf:
     columns = WORDS | NUMBERS | {"key": F("pk"), "gone_at": F("gone_at"), "seen_at": F("last_seen")}
     rows = Listing.objects.order_by("pk").annotate(**{f"of_{k}": v for k, v in columns.items()})
     read = list(zip(*rows.values_list(*(f"of_{name}" for name in columns)), strict=True))
-    held = dict(zip(columns, read or [()] * len(columns), strict=True))
+    held: dict[str, Sequence[Any]] = dict(zip(columns, read or [()] * len(columns), strict=True))
+    reverted = after_locks()
+    if reverted:
+        held |= _reverted(held, reverted)
     priced = [
         amount if currency == RANKED_CURRENCY else None
         for amount, currency in zip(held["amount"], held["currency"], strict=True)
@@ -249,7 +264,17 @@ def _read(version: Version) -> Shelf:
         words={name: Words.of(held[name]) for name in WORDS},
         numbers=numbers | {"price": _numbers(priced), "seen": _moments(held["seen_at"])},
         gone=np.array([at is not None for at in held["gone_at"]], dtype=bool),
+        reverted=reverted,
     )
+
+
+def _reverted(
+    held: Mapping[str, Sequence[Any]], hours: Mapping[int, Hour]
+) -> dict[str, Sequence[Any]]:
+    """Amounts and currencies, those of some listings by what they came to."""
+    stored = zip(held["key"], held["amount"], held["currency"], strict=True)
+    pairs = [hours.get(key, (amount, currency)) for key, amount, currency in stored]
+    return {"amount": [one[0] for one in pairs], "currency": [one[1] for one in pairs]}
 
 
 def _numbers(values: Sequence[Any]) -> Column:
