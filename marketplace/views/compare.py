@@ -18,10 +18,10 @@ from evaluator.machine import Machine
 from evaluator.plans import Plan
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from marketplace import listings
-from marketplace.evaluations import Viewer
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
+from marketplace.rankings import Viewer
 from marketplace.seen import SHOWN
 from marketplace.templatetags.present import derived_money, gib_number, gib_span, rate, spanned
 from marketplace.views.axes import Axes, axes_of
@@ -45,8 +45,15 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """One point, told of every side. `opens` is where on a page the figures are worked out."""
+
     label: str
-    texts: tuple[str, ...]
+    sides: tuple[tuple[Compared, str], ...]
+    opens: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(text for _, text in self.sides)
 
     @property
     def differs(self) -> bool:
@@ -118,11 +125,13 @@ def _plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:
 def lines_of(sides: Sequence[Compared], axes: Axes) -> list[Line]:
     """First what decides, then the machine attribute by attribute."""
     deciding = [
-        Line(label, tuple(text(side.candidate, axes) for side in sides))
+        Line(
+            label, tuple((side, text(side.candidate, axes)) for side in sides), OPENS.get(label, "")
+        )
         for label, text in DECIDING.items()
     ]
     known = [
-        Line(label, tuple(_attribute(side.machine, name, show) for side in sides))
+        Line(label, tuple((side, _attribute(side.machine, name, show)) for side in sides))
         for name, label, show, _ in SHOWN
     ]
     return [*deciding, *known]
@@ -160,6 +169,15 @@ def _hourly(one: Candidate) -> str:
 def _gpus(plan: Plan) -> str:
     return f"{plan.gpus} on {plan.nodes} machines" if plan.nodes > 1 else str(plan.gpus)
 
+
+OPENS = {
+    "Memory per GPU": "budget",
+    "Memory, low to high": "budget",
+    "Time": "times-from",
+    "Cost": "times-from",
+    "Price as published": "prices-title",
+    "Per hour, all machines": "prices-title",
+}
 
 DECIDING: Mapping[str, Callable[[Candidate, Axes], str]] = {
     "Status": lambda one, _: one.status.value,
