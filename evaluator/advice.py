@@ -17,7 +17,7 @@ from evaluator.host import HostItem, HostWord, failures
 from evaluator.jobs import Workload
 from evaluator.launch import LaunchSheet, launch_of
 from evaluator.machine import Availability, Machine
-from evaluator.outlook import Outlook, deadline_words
+from evaluator.outlook import Outlook, deadline_words, queue_words
 from evaluator.prices import Quote
 from evaluator.ranges import Range
 from evaluator.spending import MILLION, Cost
@@ -262,7 +262,9 @@ def _ready(outlook: Outlook) -> str:
     end = "Whenever you stop it" if outlook.ttft else "The workload states no tokens_to_train"
     if outlook.bill is None:
         return f"{end}."
-    return f"{end}; the first step comes {_hours(outlook.bill.hours)} after the rental starts."
+    queue = f" {queue_words(outlook.queue)}." if outlook.queue else ""
+    words = f"{end}; the first step comes {_hours(outlook.bill.hours)} after the rental starts."
+    return words + queue
 
 
 def _hours(hours: Range) -> str:

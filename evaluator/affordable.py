@@ -22,11 +22,12 @@ class Use:
 
     def served(self, rate: Range) -> Range:
         """Tokens/s that are asked for: a faster server is busy for less of the time."""
-        return Range(
+        ends = (
             rate.low * self.share.high,
             rate.typical * self.share.typical,
             rate.high * self.share.low,
         )
+        return Range(*sorted(ends))  # alike but for their last digit where arrivals set them
 
 
 def use_of(workload: Workload, rate: Range) -> Use:
@@ -38,6 +39,8 @@ def use_of(workload: Workload, rate: Range) -> Use:
         return Use(exact(1.0), "busy all the time")
     asked = job.arrival_rate * job.output_tokens
     share = Range(*(min(1.0, asked / end) for end in (rate.high, rate.typical, rate.low)))
+    if share.low == 1:
+        return Use(share, "busy all the time at the arrival rate")
     words = f"busy {share.low:.0%} to {share.high:.0%} of the time at the arrival rate"
     return Use(share, words)
 

@@ -52,8 +52,12 @@ class Answers:
         return self.plans != NONE  # type: ignore[no-any-return]
 
     @cached_property
+    def sizes(self) -> Column:
+        return self.sheet.size[self.kinds][:, np.newaxis]
+
+    @cached_property
     def fit(self) -> Column:
-        return self.sheet.fit[self.plans, self.kinds[:, np.newaxis]]
+        return self.sheet.fit[self.plans, self.sizes]
 
     @cached_property
     def link(self) -> Column:
@@ -61,7 +65,7 @@ class Answers:
 
     @cached_property
     def missing(self) -> Column:
-        return self.sheet.missing[self.plans, self.kinds[:, np.newaxis]]
+        return self.sheet.missing[self.plans, self.sizes]
 
     @cached_property
     def status(self) -> Column:

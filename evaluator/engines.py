@@ -49,7 +49,8 @@ class Engine:
     `samples_steps` per token of a step, `step_tokens` the tokens of one prefill step where nothing
     is stated. `samples_on_first` is True where logits are gathered on the first tensor rank alone,
     `keeps_scores` where attention scores of a step are kept, `table_on_host` where an embedding
-    that is only looked up waits in host memory. `margin` stays free on every card.
+    that is only looked up waits in host memory. `margin` stays free on every card, `begun` is gone
+    before the share is taken of what is left, on one GPU and on more.
     `fraction` is the share that is used where none is stated, by `fraction_of_ranks` a lower one
     from a number of tensor ranks on; None follows the rule `leaves`, which the card decides.
     `sources` says where the figures are from, `changed` what differs from the range before.
@@ -70,6 +71,7 @@ class Engine:
     graphs_inside: bool = False
     growth: Range = GROWTH
     margin: Range = NOTHING
+    begun: tuple[float, float] = (0, 0)
     samples_on_first: bool = False
     samples_steps: bool = False
     keeps_scores: bool = False
@@ -149,6 +151,7 @@ def _engine(row: Mapping[str, Any], until: str) -> Engine:
         "step_tokens": Range(*row["step_tokens"]),
         "fraction_of_ranks": tuple(map(tuple, row.get("fraction_of_ranks", ()))),
         "leaves": _rule(row),
+        "begun": tuple(size * GIB for size in row.get("begun", (0, 0))),
     }
     sizes = {key: Range(*row[key]).scaled(GIB) for key in SIZES if key in row}
     return Engine(**plain | read | sizes)

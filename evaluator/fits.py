@@ -96,11 +96,11 @@ def _stacked(budgets: Sequence[MemoryBudget]) -> list[Limit]:
 
 def _allowances(each: Sequence[Allowance]) -> Allowance:
     """Of single plans, with one element for each."""
-    known = [one.left for one in each if one.left]
+    known, begun = [one.left for one in each if one.left], np.array([one.begun for one in each])
     if not known:
-        return Allowance(np.array([one.fraction for one in each]))
+        return Allowance(np.array([one.fraction for one in each]), begun=begun)
     sizes = zip(*(left.bytes for left in known), strict=True)
-    return Allowance(left=Left(known[0].below, tuple(map(np.array, sizes))))
+    return Allowance(left=Left(known[0].below, tuple(map(np.array, sizes))), begun=begun)
 
 
 def _columns(rows: Sequence[Sequence[Range]]) -> Range:
@@ -135,10 +135,11 @@ def _allowed(allowance: Allowance, plans: Column, sizes: Column) -> Column:
 
 def _upright(allowance: Allowance) -> Allowance:
     """With plans along the first axis."""
+    fraction, begun = (np.reshape(one, (-1, 1)) for one in (allowance.fraction, allowance.begun))
     if allowance.left is None:
-        return Allowance(np.reshape(allowance.fraction, (-1, 1)))
+        return Allowance(fraction, begun=begun)
     sizes = tuple(np.reshape(each, (-1, 1)) for each in allowance.left.bytes)
-    return Allowance(left=Left(allowance.left.below, sizes))
+    return Allowance(left=Left(allowance.left.below, sizes), begun=begun)
 
 
 def _by_class(ends: Sequence[Column]) -> Column:

@@ -128,6 +128,8 @@ class Fleet:
         group = self.group[offer]
         start = self.ends[group - 1] if group else 0
         held = self.members[start : self.ends[group]]
+        if len(held) == 1:
+            return (self.offers[offer],)
         return tuple(self.offers[place] for place in held[inside[held]])
 
 

@@ -124,7 +124,7 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     usual = ServingJob()
     fill = defaults.fill
     targets = keys.table("targets")
-    runs, version = keys.text("engine"), keys.text("engine_version") or ""
+    runs, version = _engine_name(keys), keys.text("engine_version") or ""
     longest = keys.integer("max_model_len", 1, LONGEST)
     prompt, answer = _lengths(keys, defaults, longest)
     job = ServingJob(
@@ -159,6 +159,12 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     _check_length(keys, job)
     set_aside(keys, tuple(key for key in TRAINING_KEYS if key != "lora"), defaults)
     return job
+
+
+def _engine_name(keys: Fields) -> str | None:
+    """A listed engine under its own name, however it is spelt."""
+    stated = keys.text("engine")
+    return listed_name(stated) if stated and is_listed(stated) else stated
 
 
 def _utilization(keys: Fields, defaults: Defaults, name: str, version: str) -> float | None:
@@ -217,6 +223,14 @@ def _check_length(keys: Fields, job: ServingJob) -> None:
         raise keys.refuse("max_model_len", wanted)
 
 
+def _global_batch(keys: Fields, micro: int) -> int | None:
+    """A whole number of micro-batches: no plan runs a part of one."""
+    found = keys.integer("global_batch", micro, 10**9)
+    if found is not None and found % micro:
+        raise keys.refuse("global_batch", f"a multiple of micro_batch, {micro}")
+    return found
+
+
 def read_training(keys: Fields, defaults: Defaults, weights_format: str) -> TrainingJob:
     fill = defaults.fill
     optimizer = fill("optimizer", keys.choice("optimizer", optimizers()), "adamw")
@@ -228,7 +242,7 @@ def read_training(keys: Fields, defaults: Defaults, weights_format: str) -> Trai
         precision=_precision(keys, defaults, optimizer),
         seq_len=fill("seq_len", keys.integer("seq_len", 1, LONGEST), 4096),
         micro_batch=micro,
-        global_batch=keys.integer("global_batch", micro, 10**9),
+        global_batch=_global_batch(keys, micro),
         recompute=Recompute(recompute),
         lora=lora,
         zero_stage=keys.integer("zero_stage", 1, 3) or 3,

@@ -220,11 +220,11 @@ class Desk:
         self.sheet = Sheet(self.book, self.hardware, self.links)
 
     def judge(self, groups: Iterable[Group]) -> None:
-        turn = 0
+        ahead = 1
         while groups := [one for one in groups if len(one.cases) and one.machines]:
-            turn += 1
-            if turn.bit_count() == 1:
-                self._look_ahead(groups, turn)
+            if any(one.tried not in self.rows for one in groups):
+                self._look_ahead(groups, ahead)
+                ahead *= 4
             answers = self._answers(groups)
             self.found.append(answers)
             served = np.split(answers.served, np.cumsum([len(one.cases) for one in groups])[:-1])
@@ -303,8 +303,9 @@ class Desk:
         )
 
     def _rentals(self, plans: Column) -> Column:
-        """Plans that serve a case all take as many machines: the fewest that do."""
-        spanned = np.array([plan.nodes for plan in self.sheet.number], dtype=np.int64)
+        """Plans that serve a case all take as many machines: the fewest that do. One where there
+        is no plan, whose number is that of the last element."""
+        spanned = np.array([*(plan.nodes for plan in self.sheet.number), 1], dtype=np.int64)
         held = self.hardware.by_kind("nodes", lambda machine: machine.nodes)
         found: Column = -(-spanned[plans] // held[self.hardware.kind[self.cases.sample]])
         return found

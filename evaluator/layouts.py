@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -85,13 +86,18 @@ def layouts_of(plans: Sequence[Plan], which: Any) -> Layout:
 
     What a plan leaves open is written out: the ranks of an expert, and 0 turns of its stages.
     """
-    names = (*DEGREES, "expert_inner", "turns")
-    table = np.ones((len(names), len(plans)), dtype=np.int64)
+    table = np.ones((len(plans), len(DEGREES) + 2), dtype=np.int64)
     for number in np.flatnonzero(np.bincount(which)).tolist():
-        layout = layout_of(plans[number])
-        table[:, number] = [getattr(layout, name) for name in names]
-    *degrees, within, virtual = table[:, which]
+        table[number] = _degrees_of(plans[number])
+    *degrees, within, virtual = table.T[:, which]
     return Layout(**dict(zip(DEGREES, degrees, strict=True)), within=within, virtual=virtual)
+
+
+@lru_cache(maxsize=65536)
+def _degrees_of(plan: Plan) -> tuple[int, ...]:
+    layout = layout_of(plan)
+    named = [getattr(layout, name) for name in DEGREES]
+    return (*named, layout.expert_inner, layout.turns)
 
 
 def layout_at(layout: Layout, rows: Any) -> Layout:

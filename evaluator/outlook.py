@@ -12,10 +12,13 @@ from evaluator.affordable import BudgetVerdict, Use, hours_bought, use_of, withi
 from evaluator.bills import Bill, Job, Price, bill_of, spent_on
 from evaluator.estimates import Estimate
 from evaluator.jobs import ServingJob, TrainingJob, Workload
+from evaluator.layouts import layout_of
 from evaluator.links import LINK_WORDS
 from evaluator.machine import Machine
 from evaluator.plans import Plan
+from evaluator.queueing import BUSIEST, OpenLoop
 from evaluator.ranges import Range
+from evaluator.rentals import rental_of
 from evaluator.spending import (
     MILLION,
     Cost,
@@ -28,7 +31,7 @@ from evaluator.spending import (
     wall_hours,
 )
 from evaluator.states import trainable_params
-from evaluator.timing import ServingTimes, times_of
+from evaluator.timing import ServingTimes, queue_of, times_of
 from evaluator.weights import stored_bytes
 
 __all__ = ["Outlook", "Price", "Times", "outlook_at", "outlook_of", "words_of"]
@@ -41,7 +44,8 @@ class Outlook:
     `ttft` and `tpot` in seconds are of a serving plan. `hours` lead from the start of the rental to
     the end of a job that has one, `cost` is all of its bill. `per_million` is the price of 10^6
     tokens while busy, `per_million_used` at the share of time that `use` names. `bought_hours` is
-    how long a budget keeps a server. `conditional` is True where a link that is not known decides:
+    how long a budget keeps a server, `queue` that of one engine where the workload states how many
+    requests arrive. `conditional` is True where a link that is not known decides:
     then the ranges are spans.
     """
 
@@ -57,6 +61,7 @@ class Outlook:
     deadline: DeadlineVerdict | None = None
     budget: BudgetVerdict | None = None
     bought_hours: Decimal | None = None
+    queue: OpenLoop | None = None
     missed: tuple[str, ...] = ()
     dominating: str = ""
     widest: str = ""
@@ -104,7 +109,29 @@ def outlook_at(
         bill=bill,
         budget=_budget(workload, bill),
         bought_hours=_bought(workload, bill, price),
+        queue=_queue(workload, plan, machine),
     )
+
+
+def _queue(workload: Workload, plan: Plan, machine: Machine) -> OpenLoop | None:
+    if workload.serving is None or workload.serving.arrival_rate is None:
+        return None
+    rental = rental_of(machine, plan.nodes)
+    return queue_of(workload, layout_of(plan), rental) if rental else None
+
+
+def queue_words(loop: OpenLoop) -> str:
+    """How busy an engine is at the arrivals, and how long requests wait for it."""
+    if not loop.stable:
+        return "More requests arrive than it serves: the queue grows without end"
+    busy = f"At the arrival rate {loop.utilization:.0%} of its {loop.slots} places are taken"
+    ninety_five, ninety_nine = loop.percentile(0.95), loop.percentile(0.99)
+    if ninety_five is None or ninety_nine is None:
+        return f"{busy}, more than {BUSIEST:.0%}: how long requests wait cannot be told"
+    if not ninety_nine.high:
+        return f"{busy}, and 99% of the requests wait for none"
+    ends = (f"{_span(one, 1, ',.1f')} s" for one in (ninety_five, ninety_nine))
+    return "{}; of the waits 95% end within {}, 99% within {}".format(busy, *ends)
 
 
 EXCHANGES = {

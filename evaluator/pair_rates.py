@@ -78,6 +78,19 @@ def _usual(word: str | None, rates: Sequence[float]) -> float:
     return max(seen, links_in(word) * LEAST_NVLINK)
 
 
+def told_rates(topology: Topology) -> tuple[str, ...]:
+    """What was measured of single pairs, in words: from the slowest to the fastest, and the slow.
+
+    Of a part of the machine too, whose numbers are its own.
+    """
+    rows = enumerate(topology.pair_rates)
+    known = [rate for at, row in rows for to, rate in enumerate(row) if rate and to != at]
+    if not known:
+        return ()
+    span = f"{min(known):.3g} to {max(known):.3g}" if min(known) < max(known) else f"{known[0]:.3g}"
+    return (f"Pairs reach {span} GB/s one way", *(one.words for one in slow_pairs(topology)))
+
+
 @dataclass(frozen=True, slots=True)
 class Ceiling:
     """No collective of a group can move more than this through one of its GPUs."""

@@ -360,14 +360,16 @@ def params_on(shape: ModelShape, rank: RankClass, plan: Plan) -> int:
 
 
 def largest_layer(stage: Stage, plan: Plan) -> Number:
-    """Parameters of the largest layer of a stage on one GPU."""
+    """Parameters of the largest layer of a stage on one GPU: of its halves that the stage holds."""
     sums: dict[str, Number] = {}
+    held: dict[str, Number] = {}
     for piece in stage.pieces:
         sums[piece.place] = sums.get(piece.place, 0) + local_params(piece, plan)
+        held[piece.place] = piece.count
     halves: dict[str, Number] = {}
     for place, size in sums.items():
         half = " ".join(place.split(" ")[:2])
-        halves[half] = larger(halves.get(half, 0), size)
+        halves[half] = larger(halves.get(half, 0), choose(held[place] > 0, size, 0))
     layers = (
         choose(count > 0, sum(halves.get(half, 0) for half in halves_of(kind)), 0)
         for kind, count in stage.kinds

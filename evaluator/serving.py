@@ -44,16 +44,16 @@ def allowance_of(workload: Workload, plan: Plan) -> Allowance:
     job = workload.serving
     if job is None or engine_of(job).share not in (Share.TOTAL, Share.STATIC):
         return WHOLE
-    return _own_allowance(job, plan) if job.memory_utilization is None else _stated(job)
+    alone, joined = engine_of(job).begun
+    begun = choose(plan.engine_ranks > 1, joined, alone)
+    return replace(_share_of(job, plan), begun=begun)
 
 
-def _stated(job: ServingJob) -> Allowance:
-    return Allowance(job.memory_utilization)
-
-
-def _own_allowance(job: ServingJob, plan: Plan) -> Allowance:
-    """What the engine works out itself, from the plan or from the plan and the card."""
+def _share_of(job: ServingJob, plan: Plan) -> Allowance:
+    """As stated, or what the engine works out from the plan, or from the plan and the card."""
     runs, tensor = engine_of(job), plan.tp * plan.dp
+    if job.memory_utilization is not None:
+        return Allowance(job.memory_utilization)
     if runs.leaves is None:
         return Allowance(_own_fraction(runs, tensor))
     step, draft = job.max_num_batched_tokens, bool(job.draft_params)
@@ -271,11 +271,12 @@ def _peak_formula(runs: Engine) -> str:
 
 
 def _engine_overhead(runs: Engine) -> Component:
+    changed = (("in these versions", runs.changed),) if runs.changed else ()
     return Component(
         name="engine_overhead",
         bytes=runs.alone,
         formula="CUDA context and libraries, outside the tensor allocator",
-        inputs=(("engine", runs.words),),
+        inputs=(("engine", runs.words), *changed),
         source=runs.sources,
     )
 

@@ -76,18 +76,23 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """`fraction` of a card may be filled, or where `left` is known all but that."""
+    """`fraction` of a card may be filled, or where `left` is known all but that. `begun` bytes are
+    gone before the engine looks at the card."""
 
     fraction: Number = 1.0
     left: Left | None = None
+    begun: Number = 0
 
     def of(self, usable: Number) -> Number:
         """Bytes that may be filled on a card that reports `usable`."""
-        return usable * self.fraction if self.left is None else usable - self.left.of(usable)
+        seen = usable - self.begun
+        return seen * self.fraction if self.left is None else seen - self.left.of(usable)
 
     def asks(self, needed: Number) -> Number:
         """What a card has to report for so many bytes."""
-        return needed * (1 / self.fraction) if self.left is None else self.left.asks(needed)
+        if self.left is None:
+            return needed * (1 / self.fraction) + self.begun
+        return self.left.asks(needed + self.begun)
 
 
 WHOLE = Allowance()

@@ -16,22 +16,28 @@ from evaluator.workbook import Workbook
 
 @dataclass
 class Sheet:
-    """Fit and link of every plan met so far, by plan and kind of machine."""
+    """Of every plan met so far: its fit and the bytes that are missing, by plan and size of GPU,
+    and its link, by plan and kind of machine. `size` is the place of each kind's among the sizes.
+    """
 
     book: Workbook
     hardware: Hardware
     links: LinkTable
     number: dict[Plan, int] = field(default_factory=dict)
+    size: Column = field(init=False)
     fit: Column = field(init=False)
     missing: Column = field(init=False)
     link: Column = field(init=False)
 
     def __post_init__(self) -> None:
-        usable = [machine.usable_bytes_per_gpu.value for machine in self.hardware.kinds]
-        size, firsts = numbered(usable)
-        self._sizes, self._size = [usable[first] for first in firsts], size
-        self.fit, self.link = (np.empty((0, len(usable)), dtype=np.int8) for _ in range(2))
-        self.missing = np.empty((0, len(usable)))
+        kept, kinds = self.hardware.kept, self.hardware.kinds
+        if "size" not in kept:
+            kept["size"], _ = numbered(kind.usable_bytes_per_gpu.value for kind in kinds)
+        self.size, firsts = kept["size"], np.unique(kept["size"], return_index=True)[1]
+        self._sizes = [kinds[first].usable_bytes_per_gpu.value for first in firsts]
+        self.fit = np.empty((0, len(firsts)), dtype=np.int8)
+        self.missing = np.empty((0, len(firsts)))
+        self.link = np.empty((0, len(kinds)), dtype=np.int8)
 
     def rows(self, plans: Sequence[Plan]) -> Column:
         new = [plan for plan in dict.fromkeys(plans) if plan not in self.number]
@@ -42,6 +48,6 @@ class Sheet:
     def _add(self, plans: Sequence[Plan]) -> None:
         table = fit_table(self.book.workload, plans, self._sizes)
         self.number |= {plan: len(self.number) + at for at, plan in enumerate(plans)}
-        self.fit = np.vstack([self.fit, table.word[:, self._size]])
-        self.missing = np.vstack([self.missing, table.missing[:, self._size]])
+        self.fit = np.vstack([self.fit, table.word])
+        self.missing = np.vstack([self.missing, table.missing])
         self.link = np.vstack([self.link, self.links.words(self.book, plans)])

@@ -333,6 +333,8 @@ PLAIN_SIGNS = {
 
 def _faults(reading: Reading) -> Iterator[Fault]:
     for sign, (kind, words) in PLAIN_SIGNS.items():
+        if sign is Sign.P2P_UNUSABLE and _told_by_pair(reading):
+            continue
         if sign in reading.signs or (kind is FaultKind.SLICED and reading.mig_enabled):
             yield Fault(kind, (), words)
     if reading.shared_memory_bytes is not None and not _has_room(reading):
@@ -343,6 +345,15 @@ def _faults(reading: Reading) -> Iterator[Fault]:
     if _stated(reading.fabric_state) and not _fabric_up(reading.fabric_state or ""):
         yield Fault(FaultKind.FABRIC_MANAGER, (), f"its state is {reading.fabric_state}")
     yield from _gpu_faults(reading)
+
+
+TELLING_PAIRS = (Format.TOPO_P2P, Format.AMD_TABLE, Format.AMD_JSON)
+
+
+def _told_by_pair(reading: Reading) -> bool:
+    """Whether some pairs have peer access and others do not: then each is judged by its own."""
+    known = {cell for row in _peer(reading) for cell in row}
+    return reading.format in TELLING_PAIRS and True in known
 
 
 def _shared_memory_only(reading: Reading) -> bool:

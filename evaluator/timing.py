@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from evaluator.calibration import figure
 from evaluator.engine_load import EngineLoad, EngineModel, is_unpacked, load_of
-from evaluator.estimates import Estimate, estimate, estimates, hull
+from evaluator.estimates import Estimate, Setting, estimate, estimates, hull
 from evaluator.formats import weight_format
 from evaluator.jobs import Workload
 from evaluator.layouts import Layout, Links, layout_of
@@ -24,7 +24,7 @@ from evaluator.ranges import Number, Range, choose, choose_range, exact, larger,
 from evaluator.rentals import Rental, rental_of
 from evaluator.shapes import ModelShape
 from evaluator.shares import Allowance
-from evaluator.token_time import Interactive, Offline, room_range
+from evaluator.token_time import Interactive, Offline, room_for, room_range
 from evaluator.training_time import StepModel
 
 STEP_UNIT, RATE_UNIT, SECOND_UNIT = "s per step", "tokens/s", "s"
@@ -211,14 +211,33 @@ def cache_room(workload: Workload, plan: Plan, usable: Number) -> Range | None:
     return choose_range(room, Range(*(choose(room, end, 1.0) for end in ends)), exact(0))
 
 
-def open_loop(times: ServingTimes, workload: Workload, end: str = "typical") -> OpenLoop | None:
-    """The queue of an open loop at the workload's arrival rate, from one end of the ranges."""
-    job = workload.serving
-    if job is None or job.arrival_rate is None:
+def queue_of(workload: Workload, layout: Layout, rental: Rental) -> OpenLoop | None:
+    """The queue of one engine at its share of the arrivals, with the worst link that may be there.
+
+    More requests at once take longer each: the time of service is that of as many as it keeps busy.
+    None without an arrival rate, or where the engine cannot be timed.
+    """
+    job, engine = workload.serving, engine_on(workload, layout, rental, rental.worlds[0])
+    if job is None or job.arrival_rate is None or engine is None:
         return None
-    tpot, ttft = getattr(times.tpot.value, end), getattr(times.ttft.value, end)
-    service = ttft + max(0, job.output_tokens - 1) * tpot
-    return OpenLoop(max(1, int(getattr(times.slots, end))), job.arrival_rate, service)
+    arrivals = job.arrival_rate / (layout.replicas * layout.data)
+    slots, service, users = max(1, int(room_for(engine, Setting()))), 0.0, 1.0
+    for _ in range(MOST_TURNS):
+        service = _service(engine, users)
+        busy = min(float(slots), max(1.0, arrivals * service))
+        if abs(busy - users) <= SETTLED * users:
+            break
+        users = busy
+    return OpenLoop(slots, arrivals, service)
+
+
+MOST_TURNS, SETTLED = 40, 1e-3
+
+
+def _service(engine: EngineModel, users: float) -> float:
+    """Seconds from a request's start to its last token among so many."""
+    found = Interactive(engine, users)(Setting())
+    return found["ttft"].value + max(0, engine.job.output_tokens - 1) * found["tpot"].value
 
 
 def times_of(workload: Workload, plan: Plan, machine: Machine) -> Estimate | ServingTimes | None:

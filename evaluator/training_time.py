@@ -25,6 +25,7 @@ from evaluator.parameters import expert_params, routed_layers, total_params
 from evaluator.ranges import (
     Number,
     Range,
+    added,
     by_count,
     choose,
     choose_range,
@@ -56,9 +57,9 @@ class StepModel:
     @property
     def rounds(self) -> int:
         """Micro-batches that one data-parallel rank runs per step."""
-        sequences = self.job.global_batch or self.layout.data * self.job.micro_batch
         ranks = self.layout.data * self.job.micro_batch
-        return larger(1, sequences // ranks)  # type: ignore[no-any-return]
+        batch = self.job.global_batch
+        return larger(1, batch // ranks) if batch else 1
 
     @property
     def tokens(self) -> int:
@@ -83,29 +84,37 @@ class StepModel:
 
     def __call__(self, setting: Setting) -> Result:
         terms = step_terms(self, setting)
-        return Result(sum(terms.values()), terms)
+        return Result(added(terms.values()), terms)
 
 
 def busy_seconds(model: StepModel, setting: Setting) -> float:
     """Of one step that waits for nothing but its own pipeline: no step takes less."""
-    inside = model.rounds * sum(compute_seconds(model, setting).values())
-    return inside * (1 + bubble(model, setting))
+    inside = model.rounds * added(compute_seconds(model, setting).values())
+    return inside * (1 + bubble(model, setting))  # type: ignore[no-any-return]
 
 
 def step_terms(model: StepModel, setting: Setting) -> dict[str, float]:
     """Seconds of one step by term; they sum to the step."""
     computed = compute_seconds(model, setting)
     exposed = _exposed(model, setting)
-    inside = model.rounds * (sum(computed.values()) + sum(exposed.values()))
-    terms = {name: value * model.rounds for name, value in {**computed, **exposed}.items()}
-    terms["pipeline bubble"] = bubble(model, setting) * inside
-    busy = model.rounds * sum(computed.values())
+    working, waiting = added(computed.values()), added(exposed.values())
+    rounds = partial(_in_all_rounds, model)
+    terms = {name: rounds(value) for name, value in {**computed, **exposed}.items()}
+    terms["pipeline bubble"] = bubble(model, setting) * rounds(working + waiting)
+    busy = rounds(working)
     terms["gradients and parameters"] = _data(model, setting, busy)
     terms |= _from_outside(model, setting, busy)
-    starved = sum(terms.values())
-    nodes = model.layout.nodes
-    terms["data from storage"] = starved_seconds(model.job, model.tokens, nodes, starved, setting)
+    if model.job.dataset_bytes:
+        step = added(terms.values())
+        data = starved_seconds(model.job, model.tokens, model.layout.nodes, step, setting)
+        terms["data from storage"] = data
     return {name: value for name, value in terms.items() if occurs(value)}
+
+
+def _in_all_rounds(model: StepModel, seconds: float) -> float:
+    """Of one round: most jobs have but one, and columns of all elements take long to multiply."""
+    rounds = model.rounds
+    return seconds if isinstance(rounds, int) and rounds == 1 else rounds * seconds
 
 
 def _from_outside(model: StepModel, setting: Setting, busy: float) -> dict[str, float]:

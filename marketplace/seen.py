@@ -11,6 +11,7 @@ from evaluator.facts import Grade
 from evaluator.group_rates import speeds_of
 from evaluator.links import words_of
 from evaluator.machine import LinkClass
+from evaluator.pair_rates import told_rates
 from evaluator.sightings import Seen
 from marketplace.link_matrix import describe
 from marketplace.templatetags.present import gb, gb_per_s, gib
@@ -87,6 +88,6 @@ def _printed(name: str, value: Any) -> tuple[str, str]:
     if isinstance(value, Topology):
         faults = (f"{fault.kind.value.replace('_', ' ')}: {fault.words}" for fault in value.faults)
         seen = (describe(value),) if value.matrix else ()
-        speeds = (speed.words for speed in speeds_of(value))
+        speeds = (*(speed.words for speed in speeds_of(value)), *told_rates(value))
         return "Links, pair by pair", " ".join((*seen, *(f"{one}." for one in (*speeds, *faults))))
     return printed(name, value)

@@ -7,6 +7,7 @@ database again, row by row of that page, so that a figure is never older than it
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from threading import Lock
@@ -25,6 +26,9 @@ from marketplace.versions import Version, catalog_version
 
 RANKED_CURRENCY = "USD"
 """Amounts are compared within one currency only; nothing is ever converted."""
+
+MOST_LOOKED = 32
+"""Searches through one column of texts that are kept while the catalog stays as it is."""
 
 Column: TypeAlias = NDArray[Any]
 
@@ -60,6 +64,7 @@ class Words:
     names: tuple[str, ...]
     folded: tuple[str, ...]
     number: Column
+    _looked: OrderedDict[tuple[bool, Any], Column] = field(default_factory=OrderedDict)
 
     @classmethod
     def of(cls, texts: Sequence[str | None]) -> Words:
@@ -72,12 +77,18 @@ class Words:
         unknown = self.number < 0
         if check.value is None:
             return np.asarray(unknown if check.op == "unknown" else ~unknown)
-        if check.op in ("has", "lacks"):
-            found = [check.value in name for name in self.folded]
-        else:
-            found = [check.value == name for name in self.folded]
-        wanted = np.array([*found, False], dtype=bool)[self.number]
+        wanted = self._named(check.op in ("has", "lacks"), check.value)[self.number]
         return np.asarray(~unknown & (wanted if check.op in ("has", "is") else ~wanted))
+
+    def _named(self, part: bool, text: Any) -> Column:
+        """Which distinct texts hold this one, or are it; the last place stands for unknown."""
+        found = self._looked.get((part, text))
+        if found is None:
+            those = [text in name if part else text == name for name in self.folded]
+            found = self._looked[part, text] = np.array([*those, False], dtype=bool)
+            while len(self._looked) > MOST_LOOKED:
+                self._looked.popitem(last=False)
+        return found
 
     def ranks(self) -> Column:
         """The place of each row's text among all, in order; NaN where it is unknown."""

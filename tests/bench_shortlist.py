@@ -23,6 +23,7 @@ from evaluator.shortlist import judge_fleet, shortlist
 from evaluator.verdict import judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
+from marketplace.resting import made_to_rest
 from tests import peer_aiconfigurator as planner
 from tests.market import Market, cloud, peers
 from tests.peer_gpuhunt import is_installed, peer_query
@@ -35,12 +36,13 @@ SAMPLE = 40
 
 
 def workload_of(slug: str, number: int) -> Workload:
-    """A workload that was never asked before: another length of its sequences each time."""
+    """A workload that was never asked before: a preset with longer sequences each time."""
     known = parse_workload(workload_presets()[slug])
-    if known.serving:
-        return replace(known, serving=replace(known.serving, output_tokens=200 + number))
-    job = known.training
-    return replace(known, training=replace(job, seq_len=1024 + 8 * number) if job else None)
+    if job := known.serving:
+        return replace(known, serving=replace(job, output_tokens=job.output_tokens + number))
+    if work := known.training:
+        return replace(known, training=replace(work, seq_len=work.seq_len + 8 * number))
+    return known
 
 
 def arms_of(slug: str, market: Market, fleet: Fleet) -> dict[str, Arm]:
@@ -68,9 +70,14 @@ def each_alone(slug: str, market: Market) -> Arm:
     return judge
 
 
+def _peer(market: Market, folder: Path) -> Arm:
+    """What it loaded is kept out of the collector's way, as ours is."""
+    return made_to_rest(lambda: peer_query(market, folder), lambda _: market.offers)
+
+
 def bench_market(name: str, market: Market, slug: str, times: int) -> None:
     start = perf_counter()
-    fleet = Fleet.of(market.offers, market.machines)
+    fleet = made_to_rest(lambda: Fleet.of(market.offers, market.machines), lambda made: made.offers)
     built = perf_counter() - start
     start = perf_counter()
     fleet.rates(terms_of(workload_of(slug, 0)))
@@ -88,7 +95,7 @@ def bench_market(name: str, market: Market, slug: str, times: int) -> None:
     arms = arms_of(slug, market, fleet)
     alone, ours = each_alone(slug, market), list(arms)
     with tempfile.TemporaryDirectory() as folder:
-        peer = {"peer": peer_query(market, Path(folder))} if is_installed() else {}
+        peer = {"peer": _peer(market, Path(folder))} if is_installed() else {}
         found = rounds({**arms, "alone": alone, **peer}, times)
     for arm in ours:
         tell(arm, found[arm], found["alone"], "listing by listing", len(market.offers) / SAMPLE)

@@ -22,6 +22,7 @@ from evaluator.evidence.readings import (
 
 TITLE = re.compile(r"\s{0,20}([A-Z][A-Z -]{0,40}) TABLE:\s{0,20}")
 DEVICE = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]|GPU\d{1,4}")
+SELF = "SELF"
 TYPES = {"XGMI": "XGMI", "PCIE": "PCIE"}
 NO_TYPE = frozenset({"N/A", "UNKNOWN", "SELF", "NOT_APPLICABLE"})
 OPEN, SHUT = "ENABLED", "DISABLED"
@@ -58,11 +59,14 @@ def _tables(paste: Paste) -> Links | None:
             links = links or Links(Format.AMD_TABLE, line.number)
             title = match[1]
         elif links:
-            devices = _take_line(links, title, devices, line)
+            devices = _take_line(links, title, devices, line, last=line.number == paste.last)
     return links if links and links.count else None
 
 
-def _take_line(links: Links, title: str, devices: list[str], line: Line) -> list[str]:
+def _take_line(
+    links: Links, title: str, devices: list[str], line: Line, *, last: bool
+) -> list[str]:
+    """A row that lost a cell is not believed, unless the text ends in it: the rest has shifted."""
     words = line.text.replace("|", " ").split()
     if not words or not DEVICE.fullmatch(words[0]) or len(words) > 260:
         return devices
@@ -70,8 +74,11 @@ def _take_line(links: Links, title: str, devices: list[str], line: Line) -> list
         links.count = max(links.count, len(words))
         return words
     into = {"LINK TYPE": links.types, "ACCESS": links.access}.get(title)
-    if into is not None and words[0] in devices:
+    whole = len(words) > len(devices)
+    if into is not None and words[0] in devices and (whole or last):
         row = devices.index(words[0])
+        if SELF in words and words.index(SELF) != row + 1:
+            return devices
         for column, word in enumerate(words[1 : len(devices) + 1]):
             into[row, column] = word
     return devices
@@ -137,6 +144,7 @@ def _reading(links: Links) -> Reading:
         gpu_count=links.count,
         matrix=matrix if links.types else None,
         can_access=_can_access(links),
+        cannot_access=frozenset(_shut(links)) if links.access else None,
     )
 
 
@@ -173,11 +181,15 @@ def _signs(links: Links, problems: tuple[Problem, ...]) -> Iterator[Sign]:
         yield Sign.P2P_UNUSABLE
 
 
+def _shut(links: Links) -> Iterator[Pair]:
+    yield from ((min(pair), max(pair)) for pair, word in links.access.items() if word == SHUT)
+
+
 def _can_access(links: Links) -> frozenset[Pair] | None:
     """Pairs that are open in every direction that was printed."""
     if not links.access:
         return None
-    shut = {tuple(sorted(pair)) for pair, word in links.access.items() if word != OPEN}
+    shut = {(min(pair), max(pair)) for pair, word in links.access.items() if word != OPEN}
     opened = {
         (min(pair), max(pair))
         for pair, word in links.access.items()

@@ -29,6 +29,8 @@ RANK = re.compile(
     r"#?\s{0,8}Rank\s{1,4}(?P<rank>\d{1,5})\b.{0,120}?(?:\bon\s{1,20}(?P<host>\S{1,100})\s{1,20})?"
     r"\bdevice\s{1,4}(?P<device>\d{1,3})\s{1,4}\[[^\]]{1,20}\]\s{1,4}(?P<name>\S.{0,80})"
 )
+SHARE = re.compile(r"#\s{0,4}nThread\s{1,4}(\d{1,3})\s{1,4}nGpus\s{1,4}(\d{1,3})\b")
+"""Ranks of one process: threads times GPUs of each."""
 BEGINS = re.compile(r"#\s{0,4}nThread\s{1,4}\d|#\s{0,4}Collective test starting")
 """The first line that a run prints. One paste may hold a run for each size of group."""
 OPERATION = re.compile(
@@ -66,6 +68,7 @@ class Run:
     line_failed: int = 0
     closed: bool = False
     joined: bool = False
+    per_process: int = 1
     odd: list[BenchmarkRow] = field(default_factory=list)
     cut: int = 0
     version: str | None = None
@@ -85,8 +88,8 @@ class Run:
         counted = len(self.names)
         if not counted:
             return _ranks(self.rows)
-        all_listed = counted == max(self.names) + 1 and not self.joined
-        return counted if all_listed and _agrees(self, counted) else None
+        all_listed = counted == max(self.names) + 1 and not counted % self.per_process
+        return counted if all_listed and not self.joined and _agrees(self, counted) else None
 
 
 def read_nccl_tests(paste: Paste) -> Iterator[Reading]:
@@ -121,6 +124,8 @@ def _begins(run: Run, text: str) -> bool:
 def _take_line(run: Run, line: Line, paste: Paste) -> None:
     rank, bounds = RANK.match(line.text.strip()), OUT_OF_BOUNDS.search(line.text)
     operation = OPERATION.search(line.text)
+    if share := SHARE.search(line.text):
+        run.per_process = max(1, int(share[1]) * int(share[2]))
     if operation and run.operation == "unknown":
         run.operation = operation[1]
     if rank:

@@ -40,7 +40,7 @@ class Nesting:
 
     def __init__(self, root: Element) -> None:
         cpus = list(root.every("cpu"))
-        self.all_cores = shows_all_cores(cpus)
+        self.all_cores = shows_all_cores(cpus) and all(map(_has_number, cpus))
         self._stretches: dict[Element, Stretch | None] = {}
         self._runs: dict[Element, int] = {}
         self._number = 0
@@ -125,6 +125,11 @@ def shows_all_cores(cpus: Iterable[Element]) -> bool:
     width = together.bit_length()
     whole = sum(cores) == together == (1 << width) - 1
     return whole and width > BITS_PER_DIGIT * (digits - 1)
+
+
+def _has_number(cpu: Element) -> bool:
+    """-1 is what a machine says that hides its NUMA nodes."""
+    return cpu.values.get("numaid", "").isdecimal()
 
 
 # --- the tree

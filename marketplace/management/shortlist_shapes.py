@@ -15,6 +15,7 @@ from evaluator.findings import Severity
 from evaluator.jobs import Workload
 from evaluator.outlook import Outlook, words_of
 from evaluator.prices import Basis
+from evaluator.queueing import OpenLoop
 from evaluator.shortlist import Shortlist
 from evaluator.units import gib
 from marketplace.advising import Advised, advised
@@ -360,10 +361,22 @@ def _outlook(found: Outlook | None) -> dict[str, Any] | None:
         "deadline": deadline and {"word": deadline.word, "slack_hours": deadline.slack_hours},
         "bill": found.bill and [_line(line) for line in found.bill.lines],
         "budget": found.budget and {"word": found.budget.word, "left": f"{found.budget.left:f}"},
+        "queue": found.queue and _queue(found.queue),
         "missed_targets": list(found.missed),
         "dominating": found.dominating,
         "widest": found.widest,
         "conditional": found.conditional,
+    }
+
+
+def _queue(loop: OpenLoop) -> dict[str, Any]:
+    """Of one engine, in seconds; percentiles are null above 0.9 utilization."""
+    waits = {f"wait_{share:.0%}": loop.percentile(share) for share in (0.95, 0.99)}
+    return {
+        "places": loop.slots,
+        "utilization": loop.utilization,
+        "mean_wait": loop.mean_wait(),
+        **{name: value and list(_ends(value)) for name, value in waits.items()},
     }
 
 

@@ -7,7 +7,7 @@ it can never be stale: whatever could change it stands in its key. It may not re
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Any
 
@@ -22,8 +22,28 @@ register = template.Library()
 MOST_PIECES = 4_000
 """In each process, the one asked for longest ago goes first. Most are of some hundred bytes."""
 
+
+class Key:
+    """The name of a piece and its values with their types: 1 and True print differently.
+
+    A row is large, so it is hashed once and compared only with what has the same hash.
+    """
+
+    __slots__ = ("_hash", "parts")
+
+    def __init__(self, name: str, values: Iterable[Any]) -> None:
+        self.parts = (name, *((type(value), value) for value in values))
+        self._hash = hash(self.parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self._hash == other._hash and self.parts == other.parts
+
+
 _lock = Lock()
-_pieces: OrderedDict[tuple[Any, ...], str] = OrderedDict()
+_pieces: OrderedDict[Key, str] = OrderedDict()
 
 
 class PieceNode(Node):
@@ -38,13 +58,12 @@ class PieceNode(Node):
 
     def render(self, context: Context) -> SafeString:
         values = {name: value.resolve(context) for name, value in self.values}
-        key = (self.name, *((type(value), value) for value in values.values()))
         try:
-            markup = _kept(key)
+            key = Key(self.name, values.values())
         except TypeError:  # a value that is no key
             markup = self._made(context, values)
         else:
-            markup = markup or _keep(key, self._made(context, values))
+            markup = _kept(key) or _keep(key, self._made(context, values))
         return mark_safe(markup)  # noqa: S308  markup of a template
 
     def _made(self, context: Context, values: Mapping[str, Any]) -> str:
@@ -55,14 +74,15 @@ class PieceNode(Node):
         return str(engine.get_template(self.name).render(Context(values)))
 
 
-def _kept(key: tuple[Any, ...]) -> str | None:
+def _kept(key: Key) -> str | None:
     with _lock:
-        if key in _pieces:
+        markup = _pieces.get(key)
+        if markup is not None:
             _pieces.move_to_end(key)
-        return _pieces.get(key)
+        return markup
 
 
-def _keep(key: tuple[Any, ...], markup: str) -> str:
+def _keep(key: Key, markup: str) -> str:
     with _lock:
         _pieces[key] = markup
         while len(_pieces) > MOST_PIECES:

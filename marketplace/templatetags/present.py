@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from django import template
 from django.utils import timezone
@@ -19,8 +19,9 @@ from evaluator.budgets import Fit
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
 from evaluator.link_verdicts import Doubt, GroupVerdict, cost_to_settle
-from evaluator.outlook import Outlook, deadline_words, words_of
+from evaluator.outlook import Outlook, deadline_words, queue_words, words_of
 from evaluator.prices import HOURS_IN, TimeUnit
+from evaluator.queueing import OpenLoop
 from evaluator.ranges import Range
 from evaluator.spending import Cost, DeadlineVerdict
 from evaluator.units import GB, GIB
@@ -139,25 +140,15 @@ def grouped(number: int) -> str:
 
 
 @register.filter
+def queued(loop: OpenLoop) -> str:
+    """How busy, and how long requests wait."""
+    return queue_words(loop)
+
+
+@register.filter
 def deadline(found: DeadlineVerdict) -> str:
     """Whether it holds, and by how much."""
     return deadline_words(found)
-
-
-@register.filter
-def of_row(kin: Mapping[str, Any], candidate: Candidate) -> Any:
-    """What a page keeps beside a row, by the row's own name in an address."""
-    return kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}")
-
-
-@register.filter
-def same(one: object, other: object) -> bool:
-    return one == other
-
-
-@register.filter
-def among(name: str, names: Container[str]) -> bool:
-    return name in names
 
 
 @register.filter

@@ -226,6 +226,12 @@ def test_use_is_stated_or_follows_from_the_arrivals_or_is_full() -> None:
     assert arrivals.served(rate) == exact(400.0)
     assert use_of(serve(), rate).share == exact(1.0)
     assert use_of(serve(), rate).words == "busy all the time"
+    for low in range(300, 400):
+        rates = Range(low, low * 1.3, low * 1.7)
+        served = use_of(serve(arrival_rate=0.5, output_tokens=256), rates).served(rates)
+        assert served.typical == pytest.approx(128)
+    more = use_of(serve(arrival_rate=1e6, output_tokens=200), rate)
+    assert (more.share, more.words) == (exact(1.0), "busy all the time at the arrival rate")
 
 
 # --- budget

@@ -41,6 +41,20 @@ JOBS = (
     job("serve", max_model_len=100_000, weights_format="mxfp4", draft_params=10**9),
     job("serve", lora={}, engine="tensorrt-llm", prefix_share={"low": 0.1, "high": 0.5}),
     job("serve", engine="sglang", concurrency=33, pins={"activations": 5}),
+    *(
+        job("serve", engine=name, engine_version=version, concurrency=3, draft_params=10**9)
+        for name, version in (
+            ("vllm", "0.6"),
+            ("vllm", "0.21"),
+            ("sglang", "0.4.3"),
+            ("sglang", "0.4.9"),
+            ("sglang", "0.5.4"),
+            ("tensorrt-llm", "0.10"),
+            ("llama.cpp", "b3600"),
+            ("llama.cpp", "b7500"),
+        )
+    ),
+    job("serve", engine="llama.cpp", weights_format="gguf:Q4_K_M", input_tokens=50_000),
     job("train", recompute="full", micro_batch=3, global_batch=96, chunked_loss=True),
     job("train", attention="unfused", schedule="gpipe", global_batch=64),
     job("train", schedule="zb-h2", zero_stage=1, precision="mixed-fp32-grads"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evaluator.columns import Models, budget_columns, plan_columns
 from evaluator.engines import doubt_of, engine, engines, version_of
 from evaluator.jobs import Workload
-from evaluator.memory import budget, cache_tokens
+from evaluator.memory import budget, cache_room, cache_tokens
 from evaluator.models import preset
 from evaluator.plans import Plan
 from evaluator.ranges import Range
@@ -43,6 +43,16 @@ def assumed(workload: Workload, key: str) -> str:
 
 
 # --- the table
+
+
+@pytest.mark.parametrize(
+    ("spelt", "listed"),
+    [("vLLM", "vllm"), ("llamacpp", "llama.cpp"), ("TRTLLM", "tensorrt-llm"), ("mlc", "mlc")],
+)
+def test_a_listed_engine_has_one_name_however_it_is_spelt(spelt: str, listed: str) -> None:
+    job = serving(spelt).serving
+    assert job
+    assert job.engine == listed
 
 
 @pytest.mark.parametrize("name", ["vllm", "sglang", "tensorrt-llm", "llama.cpp"])
@@ -157,14 +167,33 @@ def test_an_old_static_fraction_follows_from_the_tensor_ranks(tp: int, fraction:
 def test_a_later_one_leaves_bytes_by_the_card(
     version: str, gib: int, plan: Plan, left: float
 ) -> None:
-    allowed = budget(serving("sglang", version), plan).allowance.of(gib * GIB)
-    assert (gib * GIB - allowed) / GIB == pytest.approx(left)
+    allowance = budget(serving("sglang", version), plan).allowance
+    assert allowance.begun == (1.4 if plan.tp > 1 else 0.5) * GIB
+    assert (gib * GIB - allowance.begun - allowance.of(gib * GIB)) / GIB == pytest.approx(left)
 
 
 def test_the_default_fraction_of_a_published_run() -> None:
     """sglang#29092: 0.828 for an H100 that reports 81,559 MiB, with Qwen3 32B."""
-    allowed = budget(serving("sglang", "0.5.12"), Plan(tp=4)).allowance.of(81_559 * MIB)
+    allowance = budget(serving("sglang", "0.5.12"), Plan(tp=4)).allowance
+    allowed = allowance.of(81_559 * MIB) + allowance.begun
     assert allowed / (81_559 * MIB) == pytest.approx(0.828, abs=0.004)
+
+
+@pytest.mark.parametrize(
+    ("model", "keys", "plan", "reported", "cache"),
+    [
+        ("llama-3.1-8b", {}, ONE, 79.1, 54.26),
+        ("qwq-32b", {"memory_utilization": 0.85}, Plan(tp=4), 22.5, 2.84),
+    ],
+)
+def test_the_cache_of_published_runs(
+    model: str, keys: dict[str, Any], plan: Plan, reported: float, cache: float
+) -> None:
+    """0.4.1 on an H100 and in March 2025 on four L4: GiB of keys and values in the load logs."""
+    workload = serving("sglang", "0.4.1", model, **keys)
+    memory = budget(workload, plan)
+    room = cache_room(memory, memory.ranks[0], int(reported * GIB)) / GIB
+    assert abs(room - cache) < 0.02 * reported
 
 
 def test_a_stated_step_changes_what_is_left() -> None:
@@ -178,7 +207,7 @@ def test_a_stated_step_changes_what_is_left() -> None:
 def test_a_stated_fraction_outranks_every_rule() -> None:
     for version in ("0.4.3", "0.4.9", "0.5.4"):
         memory = budget(serving("sglang", version, memory_utilization=0.7), Plan(tp=8))
-        assert memory.allowance == Allowance(0.7)
+        assert memory.allowance == Allowance(0.7, begun=1.4 * GIB)
 
 
 @given(st.floats(1e6, 3e11), st.sampled_from(["0.4.9", "0.5.4"]), st.sampled_from([1, 2, 4, 8]))
@@ -200,8 +229,8 @@ def test_a_gap_between_two_kinds_of_cards_is_stepped_over() -> None:
 def test_a_limit_by_the_rule_names_the_share_of_that_card() -> None:
     memory = budget(serving("sglang", "0.5.4"), ONE)
     inside, whole = memory.limits(memory.ranks[0])
-    assert inside.share_of(80 * GIB) == pytest.approx(1 - 13.125 / 80)
-    assert (inside.allowed(80 * GIB), whole.share_of(80 * GIB)) == (int(66.875 * GIB), 1.0)
+    assert inside.share_of(80 * GIB) == pytest.approx(1 - 13.625 / 80)
+    assert (inside.allowed(80 * GIB), whole.share_of(80 * GIB)) == (int(66.375 * GIB), 1.0)
     assert inside.allowed(3 * GIB) == 0
 
 
@@ -296,3 +325,40 @@ def test_scores_and_margin_leave_less_for_the_cache() -> None:
     ]
     assert rooms[1]
     assert rooms[0] < rooms[1] > rooms[2]  # type: ignore[operator]
+
+
+def test_every_sequence_of_a_context_is_set_aside_at_start() -> None:
+    context = {"max_model_len": 8192, "input_tokens": 16, "output_tokens": 16, "concurrency": 4}
+    eight = 8192 * 32 * 2 * 8 * 128 * 2
+    for name, sequences in (("llama.cpp", 4), ("vllm", 1)):
+        least = part(serving(name, **context), "kv_cache").low
+        assert least == pytest.approx(sequences * eight, rel=0.003)
+    assert part(serving("sglang", **context), "kv_cache").high < eight
+
+
+def test_a_budget_says_what_its_version_changed() -> None:
+    for version, said in (("0.4.3", "tensor ranks alone"), ("0.5.4", "sglang#10975")):
+        overhead = budget(serving("sglang", version), ONE).ranks[0].component("engine_overhead")
+        assert overhead
+        assert said in dict(overhead.inputs)["in these versions"]
+
+
+RANGES = st.sampled_from([(name, ".".join(map(str, one.since))) for name, one in VERSIONS])
+SLUGS = st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3", "gemma-2-9b"])
+FEW = st.integers(1, 64)
+
+
+@given(RANGES, SLUGS, FEW, FEW, st.sampled_from([ONE, Plan(tp=4), Plan(pp=2)]))
+def test_more_requests_and_longer_ones_never_need_less(
+    of: tuple[str, str], slug: str, many: int, longer: int, plan: Plan
+) -> None:
+    name, version = of
+
+    def asked(concurrency: int, tokens: int) -> Range:
+        keys = {"concurrency": concurrency, "input_tokens": tokens, "output_tokens": 0}
+        memory = budget(serving(name, version, slug, **keys), plan)
+        return max((memory.usable_for(rank) for rank in memory.ranks), key=lambda one: one.typical)
+
+    least, most = asked(many, 512 * longer), asked(many + 1, 512 * longer + 512)
+    for end in ("low", "typical", "high"):
+        assert getattr(least, end) <= getattr(most, end)

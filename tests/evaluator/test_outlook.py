@@ -11,9 +11,10 @@ import pytest
 from evaluator.facts import UNKNOWN
 from evaluator.jobs import Workload
 from evaluator.machine import LinkClass
-from evaluator.outlook import Outlook, Price, outlook_of, words_of
+from evaluator.outlook import Outlook, Price, outlook_of, queue_words, words_of
 from evaluator.plans import Plan
 from evaluator.prices import TimeUnit
+from evaluator.queueing import OpenLoop
 from evaluator.spending import InTime
 from tests.evaluator.cards import served, trained
 from tests.evaluator.machines import known
@@ -90,6 +91,27 @@ def test_what_dominates_a_rate_is_what_takes_the_time_of_a_request() -> None:
     short = seen(served(input_tokens=16, output_tokens=2000, concurrency=1), Plan(tp=4))
     assert long.dominating.startswith("prefill")
     assert short.dominating.startswith("reading weights")
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "words"),
+    [
+        (0.01, "99% of the requests wait for none"),
+        (3.0, "of the waits 95% end within"),
+        (100.0, "the queue grows without end"),
+    ],
+)
+def test_a_queue_is_told_where_arrivals_are_stated(arrivals: float, words: str) -> None:
+    found = seen(served(concurrency=8, arrival_rate=arrivals), Plan(tp=2)).queue
+    assert found is not None
+    if words.startswith("of the waits"):
+        found = replace(found, service_seconds=0.88 * found.slots / found.arrivals_per_s)
+    assert words in queue_words(found)
+    assert seen(served(concurrency=8), Plan(tp=2)).queue is None
+
+
+def test_near_saturation_no_wait_is_told() -> None:
+    assert "cannot be told" in queue_words(OpenLoop(8, 1.9, 4.0))
 
 
 def test_what_waits_for_a_link_is_named_with_the_link() -> None:

@@ -12,7 +12,7 @@ from evaluator.findings import Code
 from evaluator.grouping import assign
 from evaluator.link_verdicts import SEVERITY, LinkVerdict, LinkWord
 from evaluator.machine import LinkClass
-from evaluator.pair_rates import ceiling, one_way, slow_pairs
+from evaluator.pair_rates import ceiling, one_way, slow_pairs, told_rates
 from evaluator.plans import Plan
 from evaluator.topology import judge_link
 from evaluator.units import GB
@@ -153,6 +153,15 @@ def test_peer_access_is_told_by_pair_and_unknown_where_nothing_was_told() -> Non
     cut = seen(told.replace("Device=1 CAN Access Peer Device=2\n", ""))
     assert cut.topology.reach(1, 2) is None
     assert topology.of_kind(FaultKind.NO_PEER_ACCESS) == ()
+
+
+def test_what_was_measured_is_told_with_its_slow_pairs() -> None:
+    assert told_rates(rated(SWITCH, 24.0, p12=3.0)) == (
+        "Pairs reach 3 to 24 GB/s one way",
+        "GPUs 1 and 2 reach 3 of 24 GB/s",
+    )
+    assert told_rates(rated(Topology(gpus=2), 24.0)) == ("Pairs reach 24 GB/s one way",)
+    assert told_rates(SWITCH) == ()
 
 
 def test_the_look_is_not_stored_with_the_rates() -> None:

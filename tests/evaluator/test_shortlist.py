@@ -21,7 +21,7 @@ from evaluator.machine import Availability, LinkClass, Machine
 from evaluator.offers import Offering
 from evaluator.plans import Plan
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
-from evaluator.shortlist import Candidate, Shortlist, judge_fleet, shortlist
+from evaluator.shortlist import NOTHING_JUDGED, Candidate, Shortlist, judge_fleet, shortlist
 from evaluator.spending import InTime
 from evaluator.verdict import ORDER, Status
 from tests.evaluator.machines import SERVE_8B, TRAIN_70B, machine, measured, preset, serve, train
@@ -304,3 +304,11 @@ def test_kept_verdicts_serve_workloads_that_differ_in_costs_and_budget() -> None
         assert kept == shortlist(workload, fleet)
         assert kept.rows[1].outlook
     assert shortlist(plain, fleet, judged=judged) != shortlist(costly, fleet, judged=judged)
+
+
+def test_a_job_of_which_no_plan_can_be_cut_hides_every_offer_with_the_reason() -> None:
+    job = train(global_batch=8, micro_batch=8)
+    assert job.training is not None
+    odd = replace(job, training=replace(job.training, global_batch=7))
+    found = shortlist(odd, Fleet.of([offer("h100x8", "16")], MACHINES))
+    assert (found.rows, found.hidden) == ((), {NOTHING_JUDGED: 1})

@@ -15,13 +15,14 @@ from evaluator.layouts import Layout
 from evaluator.link_costs import Fabric
 from evaluator.machine import LinkClass, Machine
 from evaluator.plans import Plan
+from evaluator.queueing import OpenLoop
 from evaluator.ranges import Range
 from evaluator.rentals import FASTEST_NETWORK, Rental, possible_kinds, rental_of
 from evaluator.timing import (
     ServingTimes,
     engine_on,
     offline_rate,
-    open_loop,
+    queue_of,
     serving_times,
     step_estimate,
     times_of,
@@ -33,6 +34,7 @@ from evaluator.units import GB
 from tests.evaluator.cards import A100, H100, H200, L40S, rental, served, trained
 
 SWITCHED = rental(H100, LinkClass.NVSWITCH)
+TWO = Layout(tensor=2)
 
 
 def times(workload, layout: Layout, on: Rental = SWITCHED) -> ServingTimes:  # type: ignore[no-untyped-def]
@@ -228,13 +230,44 @@ def test_an_engine_that_does_not_fit_has_no_time() -> None:
     assert serving_times(served(form="bf16"), Layout(), SWITCHED) is None
 
 
+def queue(arrivals: float, layout: Layout = TWO) -> OpenLoop:
+    found = queue_of(served(concurrency=8, arrival_rate=arrivals), layout, SWITCHED)
+    assert found is not None
+    return found
+
+
 def test_an_open_loop_has_the_slots_of_the_cache() -> None:
-    workload = served(concurrency=8, arrival_rate=0.5)
-    found = times(workload, Layout(tensor=2))
-    loop = open_loop(found, workload)
-    assert loop is not None
-    assert loop.slots == int(found.slots.typical)
+    loop = queue(0.5)
+    assert loop.slots == int(times(served(concurrency=8), TWO).slots.typical)
     assert loop.percentile(0.95) is not None
+
+
+def test_the_more_arrive_the_longer_each_is_served() -> None:
+    """Service times are those of the batch that the arrivals keep busy."""
+    calm, busy = queue(0.1), queue(1.5)
+    assert busy.service_seconds > 1.5 * calm.service_seconds
+    job = served(concurrency=round(busy.load))
+    at_once = times(job, TWO)
+    whole = at_once.ttft.value.typical + 499 * at_once.tpot.value.typical
+    assert busy.service_seconds == pytest.approx(whole, rel=0.05)
+
+
+def test_near_the_limit_no_percentile_is_told_and_beyond_it_none_exists() -> None:
+    loops = [queue(rate / 20) for rate in range(1, 81)]
+    assert [loop.percentile(0.95) is None for loop in loops] == [
+        loop.utilization > 0.9 for loop in loops
+    ]
+    assert not loops[-1].stable
+    assert [one.utilization for one in loops] == sorted(one.utilization for one in loops)
+
+
+def test_replicas_share_the_arrivals() -> None:
+    two, one = queue(1.0, Layout(tensor=2, replicas=2)), queue(0.5)
+    assert (two.arrivals_per_s, two.slots) == (0.5, one.slots)
+
+
+def test_without_an_arrival_rate_there_is_no_queue() -> None:
+    assert queue_of(served(concurrency=8), TWO, SWITCHED) is None
 
 
 # --- links

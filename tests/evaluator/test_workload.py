@@ -17,6 +17,7 @@ from evaluator.findings import Code
 from evaluator.jobs import Lora, Precision, Recompute, Task, Workload
 from evaluator.models import presets
 from evaluator.workload import parse_workload, workload_presets
+from tests.evaluator.machines import train
 
 SERVE: dict[str, Any] = {"task": "serve", "model": {"preset": "llama-3.1-8b"}}
 TRAIN: dict[str, Any] = {"task": "train", "model": {"preset": "llama-3.1-8b"}}
@@ -374,3 +375,9 @@ def test_a_long_prompt_leaves_the_assumed_answer_as_it_is() -> None:
     job = parse_workload({**SERVE, "input_tokens": 4000}).serving
     assert job is not None
     assert (job.input_tokens, job.output_tokens) == (4000, 256)
+
+
+def test_a_batch_is_a_whole_number_of_micro_batches() -> None:
+    with pytest.raises(InvalidWorkload, match="global_batch: read 7, expected a multiple of"):
+        train(global_batch=7, micro_batch=2)
+    assert train(global_batch=8, micro_batch=2).training is not None

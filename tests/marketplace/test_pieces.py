@@ -74,7 +74,7 @@ def test_the_oldest_of_too_many_goes(engine: Engine, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(pieces, "MOST_PIECES", 2)
     for text in "abac":
         written(engine, text=text)
-    assert [key[1][1] for key in pieces._pieces] == ["a", "c"]
+    assert [key.parts[1][1] for key in pieces._pieces] == ["a", "c"]
 
 
 @pytest.mark.parametrize("text", ["{% piece name text=text %}", '{% piece "piece" text %}'])

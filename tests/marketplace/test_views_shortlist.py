@@ -188,6 +188,13 @@ def test_a_pasted_workload_is_judged_and_stays_in_its_field(
     assert "&quot;preset&quot;: &quot;llama-3.1-8b&quot;" in response.content.decode()
 
 
+def test_the_queue_is_told_where_arrivals_are_stated(client: Client, catalog: Source) -> None:
+    document = {**SERVE_8B, "arrival_rate": 0.5, "concurrency": 8}
+    page = " ".join(paste(client, document).content.decode().split())
+    assert "At the arrival rate" in page
+    assert "places are taken" in page
+
+
 def test_a_spot_price_is_called_spot_in_the_title(client: Client, source: Source) -> None:
     make_price(make_listing(source, amount=None), Decimal("7.00"), purchase="spot")
     document = {

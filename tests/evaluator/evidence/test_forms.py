@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evaluator.connections import FaultKind
 from evaluator.evidence import Format, Reading, Sign, Trouble, read_evidence
 from evaluator.evidence.readings import troubles
 from evaluator.sightings import sight
@@ -50,6 +51,29 @@ def test_a_matrix_says_the_same_in_whatever_form_it_comes(form: str) -> None:
     assert reading.whole
     assert reading.numa_affinity == ("0", "0", "1", "1")
     assert reading.gpu_numa_id == (None,) * 4
+
+
+WRAPPED = """\
+        GPU0    GPU1    GPU2    GPU3    GPU4
+GPU5    GPU6    GPU7    CPU Affinity
+NUMA Affinity   GPU NUMA ID
+"""
+
+
+def test_a_header_that_a_narrow_terminal_wrapped_is_one_header() -> None:
+    rows = [["X" if at == to else "NV18" for to in range(8)] for at in range(8)]
+    lines = (
+        f"GPU{at}    {'    '.join(row[:5])}\n{'    '.join(row[5:])}    0-55    0\nN/A\n"
+        for at, row in enumerate(rows)
+    )
+    reading = one(WRAPPED + "".join(lines))
+    assert reading.matrix == tuple(map(tuple, rows))
+    assert reading.numa_affinity == ("0",) * 8
+
+
+def test_a_header_that_stands_twice_names_no_gpu_twice() -> None:
+    head = MATRIX.split("\n")[1]
+    assert one(MATRIX.replace(head, f"{head}\n{head}", 1)).matrix == tuple(map(tuple, ROWS))
 
 
 def test_a_row_whose_x_is_not_its_own_is_not_believed() -> None:
@@ -116,6 +140,12 @@ def test_a_query_of_slots_shows_the_narrow_one() -> None:
     assert [fault.gpus for fault in sight([reading]).topology.faults] == [(1,)]
 
 
+def test_a_query_of_the_fabric_shows_the_gpu_that_is_not_ready() -> None:
+    rows = "NVIDIA H100 80GB HBM3, Completed, Success\nNVIDIA H100 80GB HBM3, In Progress, N/A\n"
+    topology = sight([one(f"name, fabric.state, fabric.status\n{rows}")]).topology
+    assert [fault.kind for fault in topology.faults] == [FaultKind.FABRIC_MANAGER]
+
+
 def test_a_query_of_which_rows_are_lost_keeps_the_numbers_of_the_others() -> None:
     rest = "\n".join(line for line in CSV.split("\n") if not line.startswith("0,"))
     assert [slot.gpu for slot in one(rest).pcie or ()] == [1]
@@ -139,6 +169,52 @@ def test_accessibility_of_amd_cards_is_peer_access() -> None:
     assert topology.reach(0, 1) is False
     allowed = sight([one(ROCM.replace("False", "True"))]).topology
     assert allowed.reach(0, 1) is True
+
+
+def test_a_row_of_amd_cards_that_lost_a_cell_gives_it_to_no_other_pair() -> None:
+    three = ["GPU0", "GPU1", "GPU2"]
+    rows = [["0", "PCIE", "XGMI"], ["PCIE", "0", "XGMI"], ["XGMI", "XGMI", "0"]]
+    head = "=== Link Type between two GPUs ===\n       GPU0   GPU1   GPU2\n"
+
+    def text(of: list[list[str]]) -> str:
+        lines = (f"{name}   {'   '.join(row)}\n" for name, row in zip(three, of, strict=True))
+        return head + "".join(lines) + "=== End of ROCm SMI Log ===\n"
+
+    damaged = [["0", "XGMI"], ["XGMI", "0"], rows[2]]
+    whole, cut = one(text(rows)).matrix, one(text(damaged)).matrix
+    assert whole
+    assert cut
+    assert (whole[0][1], cut[0][1], cut[0][2]) == ("PCIE", None, "XGMI")
+
+
+TABLES = """ACCESS TABLE:
+             0000:03:00.0 0000:0c:00.0 0000:13:00.0
+0000:03:00.0 ENABLED      ENABLED      DISABLED
+0000:0c:00.0 ENABLED      ENABLED      DISABLED
+0000:13:00.0 DISABLED     DISABLED     ENABLED
+LINK TYPE TABLE:
+             0000:03:00.0 0000:0c:00.0 0000:13:00.0
+0000:03:00.0 SELF         XGMI         PCIE
+0000:0c:00.0 XGMI         SELF         PCIE
+0000:13:00.0 PCIE         PCIE         SELF
+"""
+
+
+def test_peer_access_that_some_pairs_have_is_told_by_pair() -> None:
+    topology = sight([one(TABLES)]).topology
+    assert [topology.reach(*pair) for pair in ((0, 1), (0, 2), (1, 2))] == [True, False, False]
+    assert topology.faults == ()
+    none = sight([one(TABLES.replace("ENABLED ", "DISABLED"))]).topology
+    assert [fault.kind for fault in none.faults] == [FaultKind.NO_PEER_ACCESS]
+
+
+def test_a_row_of_addresses_that_lost_a_cell_gives_it_to_no_other_pair() -> None:
+    damaged = TABLES.replace(
+        "0000:03:00.0 SELF         XGMI         PCIE", "0000:03:00.0 SELF PCIE"
+    )
+    matrix = one(damaged).matrix
+    assert matrix
+    assert (matrix[0][1], matrix[0][2]) == ("XGMI", "PCIE")
 
 
 def test_tables_of_different_sizes_are_not_one_machine() -> None:

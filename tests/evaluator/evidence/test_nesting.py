@@ -138,6 +138,8 @@ def test_masks_prove_processors_only_where_each_core_stands_once() -> None:
         return pair(system(*cpus), 0, 1)[1] == "NODE"
 
     assert sure("ffff")
+    hidden = system(cpu(-1, "ffff", gpu(0x21, 0, 2), gpu(0x22, 1, 2)))
+    assert pair(hidden, 0, 1) == ("NODE", None)
     assert sure(*HALVES)
     assert sure("0000,0fffff00,000fffff", "ffff,f00000ff,fff00000")
     assert not sure("0000ffff")

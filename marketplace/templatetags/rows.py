@@ -1,0 +1,67 @@
+"""What a row of a table is told of the page around it, in values that never change."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple, Protocol
+
+from django import template
+
+from evaluator.candidates import Candidate
+
+register = template.Library()
+
+
+class Relative(NamedTuple):
+    """Another offer of the hardware of a row, as the row names it."""
+
+    key: str
+    rank: int | None
+    provider: str
+    cost_per_hour: Decimal | None
+    currency: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Relatives:
+    """How many other offers there are of the hardware of a row, and the first of them."""
+
+    total: int = 0
+    rows: tuple[Relative, ...] = ()
+
+    @property
+    def more(self) -> int:
+        return self.total - len(self.rows)
+
+
+class Kin(Protocol):
+    """What a ranked page keeps beside a row."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def rows(self) -> Sequence[Candidate]: ...
+
+
+@register.filter
+def of_row(kin: Mapping[str, Kin], candidate: Candidate) -> Relatives:
+    """What a page keeps beside a row, by the row's own name in an address."""
+    held = kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}") if kin else None
+    return Relatives(held.count, tuple(map(_relative, held.rows))) if held else Relatives()
+
+
+def _relative(one: Candidate) -> Relative:
+    currency = one.rate.quote.currency if one.rate.quote else ""
+    return Relative(one.offering.key, one.rank, one.offering.provider, one.cost_per_hour, currency)
+
+
+@register.filter
+def same(one: object, other: object) -> bool:
+    return one == other
+
+
+@register.filter
+def among(name: str, names: Container[str]) -> bool:
+    return name in names
