@@ -43,6 +43,7 @@ class Shortlist:
     Every offering is shown in one of the three or counted in `hidden` by reason. `rule` says in
     words why the order is as it is. `front` are those of all ranked offers, shown or not, that no
     other beats in cost, time and evidence at once; empty where that was not asked for.
+    `unranked_total` counts the unranked that are not shown, too.
     """
 
     total: int
@@ -52,6 +53,7 @@ class Shortlist:
     hidden: Mapping[str, int] = field(default_factory=dict)
     currency: str = "USD"
     configurations: int = 0
+    unranked_total: int = 0
     rule: str = ""
     front: tuple[Candidate, ...] = ()
 
@@ -116,6 +118,7 @@ def told(
         hidden={reason: count for reason, count in race.hidden.items() if count},
         currency=race.terms.currency,
         configurations=race.fleet.distinct(asked),
+        unranked_total=race.unranked_total,
         rule=race.choices.rule.sentence,
     )
 
@@ -219,6 +222,13 @@ class Race:
         parts = Picked(rows, unranked, self._near(others, ~others.leaders.serves))
         self._count_hidden(parts)
         return parts
+
+    @property
+    def unranked_total(self) -> int:
+        """Groups that serve at no comparable price, those that no part shows included."""
+        others = self._without(self.single)
+        marked = others.leaders.serves & others.leaders.unranked
+        return int(others.lanes.groups[marked].sum())
 
     def _ranked(self, heat: Heat, count: int) -> Queue:
         return self._queue(heat, heat.leaders.serves & ~heat.leaders.unranked, count)
