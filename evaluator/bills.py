@@ -244,6 +244,17 @@ def _rounding_words(costs: Costs, price: Price) -> str:
 # --- what is billed beside machine time
 
 
+def besides(job: Job) -> tuple[float, float]:
+    """What storage and egress add at the high end: per rented hour, and whatever the hours."""
+    nothing = Spent(*(exact(0.0),) * 3)
+    cost = [_high(_storage_line(job, replace(nothing, setup=exact(h)))) for h in (0.0, 1.0)]
+    return cost[1] - cost[0], cost[0] + _high(_egress_line(job.workload, job.saved))
+
+
+def _high(line: Line) -> float:
+    return float(line.cost.high) if line.cost else 0.0
+
+
 def _storage_line(job: Job, spent: Spent) -> Line:
     """Rented hours and the hours in which the machine is stopped; a month has 730."""
     costs, weights = job.workload.costs, job.weights_bytes

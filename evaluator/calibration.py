@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -41,6 +43,23 @@ def _constant(name: str, entry: Mapping[str, object]) -> Constant:
     return Constant(name, Range(low, typical, high), *texts)
 
 
+_watching: ContextVar[list[str] | None] = ContextVar("_watching", default=None)
+
+
+@contextmanager
+def watched() -> Iterator[list[str]]:
+    """The names of constants in the order in which they are read meanwhile."""
+    read: list[str] = []
+    token = _watching.set(read)
+    try:
+        yield read
+    finally:
+        _watching.reset(token)
+
+
 def figure(name: str) -> Range:
     """The three values of a constant. Raises KeyError for a name that the file does not hold."""
+    read = _watching.get()
+    if read is not None:
+        read.append(name)
     return constants()[name].range

@@ -40,22 +40,31 @@ class Clerk:
 
     def ranked(self, entries: Sequence[Entry], ranks: Iterable[int]) -> Iterator[Candidate]:
         """Those of the ordered entries that have these ranks."""
-        return (self._candidate(entries[rank], rank) for rank in ranks)
+        return (self.candidate(entries[rank], rank) for rank in ranks)
 
     def candidates(self, entries: Sequence[Entry]) -> Iterator[Candidate]:
-        return (self._candidate(entry) for entry in entries)
+        return (self.candidate(entry) for entry in entries)
 
-    def _candidate(self, entry: Entry, rank: int | None = None) -> Candidate:
+    def candidate(self, entry: Entry, rank: int | None = None) -> Candidate:
         at, narrowest = int(self.fleet.machine[entry.offer]), entry.narrowest
-        plan, group = self._verdict(at, entry.plan), self.fleet.alike(entry.offer, self.inside)
-        made = candidate_of(group, self._machine(at, entry), plan, self.terms)
+        made = self._priced(entry, self._machine(at, entry))
         return replace(
             made,
+            rank=rank,
             findings=findings_on(made, self.now),
             narrowest=None if narrowest is None else self._verdict(at, narrowest),
             outlook=self._outlook(made, at, entry.plan) if made.status.serves else None,
-            rank=rank,
+            alike=self.fleet.alike(entry.offer, self.inside)[1:],
         )
+
+    def brief(self, entry: Entry, rank: int) -> Candidate:
+        """With its own plan alone, and without findings, outlook and other places."""
+        at = int(self.fleet.machine[entry.offer])
+        return replace(self._priced(entry, self._verdict_with(at, [entry.plan])), rank=rank)
+
+    def _priced(self, entry: Entry, machine: MachineVerdict) -> Candidate:
+        at, offer = int(self.fleet.machine[entry.offer]), self.fleet.offers[entry.offer]
+        return candidate_of([offer], machine, self._verdict(at, entry.plan), self.terms)
 
     def _outlook(self, candidate: Candidate, at: int, number: int) -> Outlook | None:
         """Worked out once for each machine, plan, price and what else it costs."""

@@ -66,8 +66,15 @@ class Field:
         found: Column = 4 * self.status.astype(np.int64) + 2 * self.unranked + self.tight
         return found
 
+    def followed_by(self, other: Field) -> Field:
+        pairs = {one.name: (getattr(self, one.name), getattr(other, one.name)) for one in FIELDS}
+        return Field(**{name: np.concatenate(pair) for name, pair in pairs.items()})
+
     def keep(self, rows: Column) -> Field:
-        return Field(**{item.name: getattr(self, item.name)[rows] for item in fields(self)})
+        return Field(**{item.name: getattr(self, item.name)[rows] for item in FIELDS})
+
+
+FIELDS = fields(Field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +190,7 @@ def order(of: Field, plans: Column, speed: Speed, choices: Choices) -> tuple[Col
 def _money(of: Field, speed: Speed, hours: Column, choices: Choices) -> Column:
     """What the goal compares, at the slow end of the speed."""
     if choices.rule.goal is Goal.FINISH:
-        whole: Column = of.cost * _billed(of, hours, choices.workload.costs)
+        whole: Column = of.cost * billed(of, hours, choices.workload.costs)
         return whole
     if choices.rule.goal is Goal.TOKENS:
         million: Column = of.cost / (speed.rate * SECONDS_PER_HOUR) * MILLION
@@ -191,7 +198,7 @@ def _money(of: Field, speed: Speed, hours: Column, choices: Choices) -> Column:
     return of.cost
 
 
-def _billed(of: Field, hours: Column, costs: Costs) -> Column:
+def billed(of: Field, hours: Column, costs: Costs) -> Column:
     """Hours that are paid: whole billing units, at least the minimum term."""
     stated = costs.billing_unit_hours
     unit = of.billed_hours if stated is None else float(stated)

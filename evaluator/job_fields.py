@@ -124,7 +124,7 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     usual = ServingJob()
     fill = defaults.fill
     targets = keys.table("targets")
-    runs, version = keys.text("engine"), keys.text("engine_version") or ""
+    runs, version = _engine_name(keys), keys.text("engine_version") or ""
     longest = keys.integer("max_model_len", 1, LONGEST)
     prompt, answer = _lengths(keys, defaults, longest)
     job = ServingJob(
@@ -159,6 +159,12 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     _check_length(keys, job)
     set_aside(keys, tuple(key for key in TRAINING_KEYS if key != "lora"), defaults)
     return job
+
+
+def _engine_name(keys: Fields) -> str | None:
+    """A listed engine under its own name, however it is spelt."""
+    stated = keys.text("engine")
+    return listed_name(stated) if stated and is_listed(stated) else stated
 
 
 def _utilization(keys: Fields, defaults: Defaults, name: str, version: str) -> float | None:

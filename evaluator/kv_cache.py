@@ -134,10 +134,12 @@ def cache_bytes(sizes: CacheSizes, job: ServingJob, plan: Plan, rank: RankClass)
 
 
 def _least_bytes(sizes: CacheSizes, job: ServingJob, plan: Plan, rank: RankClass) -> Number:
-    """vLLM refuses to start where one sequence of `max_model_len` does not fit; others limit it."""
-    if job.engine != "vllm" or job.max_model_len is None:
+    """vLLM refuses to start where one sequence of `max_model_len` does not fit, llama.cpp sets the
+    room of all of them aside at once; others limit their requests."""
+    if job.engine not in ("vllm", "llama.cpp") or job.max_model_len is None:
         return 0
-    return one_sequence(sizes, job, plan, rank, job.max_model_len)
+    at_once = sequences_per_replica(job, plan) if job.engine == "llama.cpp" else 1
+    return at_once * one_sequence(sizes, job, plan, rank, job.max_model_len)
 
 
 def _cache_range(job: ServingJob, sequences: Number, size: Number, least: Number) -> Range:
@@ -153,6 +155,7 @@ def kv_component(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass
     sizes = cache_sizes(shape, job)
     least = _least_bytes(sizes, job, plan, rank)
     least_words = f"{least:,.0f} bytes" if least else "not asked for"
+    insists = "all sequences" if job.engine == "llama.cpp" else "one sequence"
     shared = " to ".join(f"{share:.0%}" for share in dict.fromkeys(job.prefix_share))
     return Component(
         name="kv_cache",
@@ -162,7 +165,7 @@ def kv_component(shape: ModelShape, job: ServingJob, plan: Plan, rank: RankClass
             ("sequences per replica", str(sequences_per_replica(job, plan))),
             ("tokens per sequence", str(job.sequence_tokens)),
             ("shared with other sequences", shared),
-            ("one sequence of max_model_len", least_words),
+            (f"{insists} of max_model_len", least_words),
             ("state of a sequence", f"{state_bytes(sizes, plan, rank):,.0f} bytes"),
             ("bytes per token", f"{bytes_per_token(shape, job, plan, rank):.0f}"),
             ("kv_dtype", job.kv_dtype),

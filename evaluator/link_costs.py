@@ -349,7 +349,7 @@ def _latency(operation: Operation, group: Group, size: Number) -> Range:
     if occurs(group.inside - 1) and group.wire:
         wire, settled = group.wire, size / (size + MIDDLE_BYTES)
         hops = [
-            on_wire(wire, part, lambda one, part=part: figure(f"{_family(one)}.{part}"))  # type: ignore[misc]
+            on_wire(wire, part, lambda one, part=part: figure(f"{family_of(one)}.{part}"))  # type: ignore[misc]
             for part in STEP_PARTS
         ]
         inside = _steps(hops, rounds * (group.inside - 1), settled)
@@ -366,7 +366,7 @@ def _latency(operation: Operation, group: Group, size: Number) -> Range:
 STEP_PARTS = ("base", "hop", "settle")
 
 
-def _family(wire: Wire) -> str:
+def family_of(wire: Wire) -> str:
     return "pcie" if wire.kind in PCIES else "nvlink"
 
 

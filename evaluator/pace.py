@@ -133,6 +133,15 @@ class Clock:
                 self._exact.enter(pairs.plan[rows], pairs.rental[rows], pace)
             return self._exact.read(plan, rental)
 
+    def slowest(self, name: str, plan: Column, kind: Column) -> Column:
+        """The slow end of one figure of such pairs, NaN where it is not known."""
+        self.paces(plan, kind)
+        with self._lock:
+            ends = [times.columns.figure(name).high for times in self._batches]
+            lines = self._exact.line[plan, self.rentals.number[self._joined[plan], kind]]
+        found: Column = np.concatenate([[np.nan], *ends])[lines]
+        return found
+
     def bounds(self, plan: Column, kind: Column) -> Pace:
         """What no pair does better than, much sooner had; of a server its pace itself."""
         if self.workload.serving:

@@ -72,6 +72,14 @@ class Fits:
     gustafson: float
     scatter: float
 
+    @property
+    def explains(self) -> bool:
+        """Whether one share says anything: it is a share, and the points agree on it."""
+        return self.amdahl <= 1 and self.scatter <= MOST_SCATTER
+
+
+MOST_SCATTER = 0.25
+
 
 def fit_serial(pairs: Sequence[tuple[int, float]]) -> Fits | None:
     """Means over the points beyond the first. None for fewer than two points."""

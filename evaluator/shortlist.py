@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
@@ -32,7 +32,7 @@ OUTSIDE_REGIONS = "they are outside the wanted regions"
 SAME_ELSEWHERE = "the same machine is shown at the same price in another place"
 BEYOND_LIMIT = "they rank below those shown"
 GONE = "they are sold out, or fewer are offered than are needed"
-NEAR_MISSES = 5
+NEAR_MISSES, UNRANKED = 5, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Shortlist:
     Every offering is shown in one of the three or counted in `hidden` by reason. `rule` says in
     words why the order is as it is. `front` are those of all ranked offers, shown or not, that no
     other beats in cost, time and evidence at once; empty where that was not asked for.
+    `unranked_total` counts the unranked that are not shown, too.
     """
 
     total: int
@@ -52,6 +53,7 @@ class Shortlist:
     hidden: Mapping[str, int] = field(default_factory=dict)
     currency: str = "USD"
     configurations: int = 0
+    unranked_total: int = 0
     rule: str = ""
     front: tuple[Candidate, ...] = ()
 
@@ -86,23 +88,38 @@ def shortlist(
     `weigh` asks for the front, for which the best plan of every offer is timed.
     """
     asked = np.ones(len(fleet.offers), dtype=bool) if among is None else among
-    inside = asked & fleet.in_regions(workload.needs)
-    verdicts = judged or judge_fleet(workload, fleet)
-    race = Race.of(workload, fleet, verdicts, inside)
-    race.hide(OUTSIDE_REGIONS, int(np.count_nonzero(asked & ~inside)))
+    race, inside = race_of(workload, fleet, judged or judge_fleet(workload, fleet), asked)
     leaders, picked = race.heat.leaders, race.picked(limit + skip)
     written = sorted({0, 1, *range(skip, len(picked.rows))} & set(range(len(picked.rows))))
     clerk = Clerk(workload, fleet, race.choices, race.terms, inside, now)
+    found = told(race, clerk, asked, picked, tuple(clerk.ranked(picked.rows, written)))
+    if not weigh:
+        return found
+    return replace(found, front=front_of(leaders, race.choices, clerk, race.single))
+
+
+def race_of(workload: Workload, fleet: Fleet, judged: Judged, asked: Column) -> tuple[Race, Column]:
+    """What competes of the offers that are asked for, and which of them are in wanted regions."""
+    inside = asked & fleet.in_regions(workload.needs)
+    race = Race.of(workload, fleet, judged, inside)
+    race.hide(OUTSIDE_REGIONS, int(np.count_nonzero(asked & ~inside)))
+    return race, inside
+
+
+def told(
+    race: Race, clerk: Clerk, asked: Column, picked: Picked, rows: tuple[Candidate, ...]
+) -> Shortlist:
+    """A shortlist of rows that are written out already."""
     return Shortlist(
         total=int(np.count_nonzero(asked)),
-        rows=tuple(clerk.ranked(picked.rows, written)),
+        rows=rows,
         unranked=tuple(clerk.candidates(picked.unranked)),
         near_misses=tuple(clerk.candidates(picked.near)),
         hidden={reason: count for reason, count in race.hidden.items() if count},
         currency=race.terms.currency,
-        configurations=fleet.distinct(asked),
+        configurations=race.fleet.distinct(asked),
+        unranked_total=race.unranked_total,
         rule=race.choices.rule.sentence,
-        front=front_of(leaders, race.choices, clerk, race.single) if weigh else (),
     )
 
 
@@ -195,19 +212,45 @@ class Race:
 
     def picked(self, limit: int) -> Picked:
         single = self.single
-        others = self._without(single)
-        serves, unranked = others.leaders.serves, others.leaders.unranked
-        queues = (
-            self._queue(others, serves & ~unranked, limit - (single is not None)),
-            self._queue(others, serves & unranked, limit),
-        )
+        others, room = self._without(single), limit - (single is not None)
+        queues = [self._ranked(others, room), self._unranked(others, limit)]
         self.choices.settle(np.concatenate([queue.cases for queue in queues]))
-        rows, others_unranked = self._written([self._first(queue) for queue in queues])
-        parts = Picked(
-            [single, *rows] if single else rows, others_unranked, self._near(others, ~serves)
-        )
+        rows, unranked = self._written([self._first(queue) for queue in queues])
+        return self._counted([single, *rows] if single else rows, unranked, others)
+
+    def beside(self, rows: list[Entry]) -> Picked:
+        """These rows, with what serves at no comparable price and what misses by least."""
+        others = self._without(self.single)
+        (unranked,) = self._written([self._first(self._unranked(others, UNRANKED))])
+        return self._counted(rows, unranked, others)
+
+    def _counted(self, rows: list[Entry], unranked: list[Entry], others: Heat) -> Picked:
+        parts = Picked(rows, unranked, self._near(others, ~others.leaders.serves))
         self._count_hidden(parts)
         return parts
+
+    @property
+    def unranked_total(self) -> int:
+        """Groups that serve at no comparable price, those that no part shows included."""
+        others = self._without(self.single)
+        marked = others.leaders.serves & others.leaders.unranked
+        return int(others.lanes.groups[marked].sum())
+
+    def _ranked(self, heat: Heat, count: int) -> Queue:
+        return self._queue(heat, heat.leaders.serves & ~heat.leaders.unranked, count)
+
+    def _unranked(self, heat: Heat, count: int) -> Queue:
+        return self._queue(heat, heat.leaders.serves & heat.leaders.unranked, count)
+
+    def ordered(self) -> Field:
+        """All rows that are ranked, in their order behind row 0; `plan` is what each shows."""
+        others = self._without(self.single)
+        lanes = np.flatnonzero(others.leaders.serves & ~others.leaders.unranked)
+        self.choices.settle(others.leaders.case[lanes])
+        every = others.members(lanes)
+        every = replace(every, plan=self.choices.plan[every.case])
+        keys = self._by_rule(every)
+        return self.single_row.followed_by(every.keep(np.lexsort(keys[::-1])))
 
     def _queue(self, heat: Heat, marked: Column, count: int) -> Queue:
         """What serves, as far as it is of words that may come to the top."""
@@ -262,14 +305,17 @@ class Race:
 
     @cached_property
     def single(self) -> Entry | None:
+        return next(iter(_entries(self.single_row)), None)
+
+    @cached_property
+    def single_row(self) -> Field:
         """The first in order among plans on one GPU; where none serves, the one that misses least.
 
         One with a comparable price comes before a firmer one whose cost nobody can say.
         """
         heat = on_one_gpu(self.fleet, self.heat, self.choices.judged.single)
         serving = np.flatnonzero(heat.leaders.serves)
-        best = self._firmest(heat, serving) if len(serving) else self._least_missing(heat)
-        return next(iter(_entries(best)), None)
+        return self._firmest(heat, serving) if len(serving) else self._least_missing(heat)
 
     def _firmest(self, heat: Heat, rows: Column) -> Field:
         of = heat.leaders
@@ -305,6 +351,13 @@ class Race:
         return np.where(of.serves, self.choices.plan[of.case], of.plan)
 
     # --- counting
+
+    def sizes(self) -> Column:
+        """How many offers each stands for, by the offer that comes first of those alike."""
+        found = np.zeros(len(self.fleet.offers), dtype=np.int64)
+        lanes = self.heat.lanes
+        found[lanes.every.offer[lanes.places]] = lanes.every.size[lanes.places]
+        return found
 
     def _count_hidden(self, parts: Picked) -> None:
         """Every offering that no part shows, under the first reason that holds."""

@@ -5,21 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Min, Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from evaluator.findings import Code, Finding, finding
 from evaluator.jobs import Workload
-from evaluator.machine import Machine
-from evaluator.offers import Offering
 from evaluator.reports import (
     UnreadableReport,
     condense,
@@ -27,166 +22,22 @@ from evaluator.reports import (
     from_report,
     to_report,
 )
-from evaluator.shortlist import Shortlist, shortlist
 from evaluator.verdict import MachineVerdict, Status, judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import models, outbox
-from marketplace.expressions import Node
-from marketplace.fleets import Offered, offered_now
-from marketplace.listings import current, offerings, own_facts
-from marketplace.machines import (
-    configuration_of,
-    is_own,
-    machine_of,
-    own_machines,
-    rented_under,
-)
+from marketplace.listings import current
+from marketplace.machines import machine_of
 from marketplace.models import Evaluation, Listing, RentedMachine, Verdict
 from marketplace.models.evaluation import EvaluationState
-from marketplace.own_offers import Own, seen_by, with_own
+from marketplace.rankings import name_configurations, one_listing_each
 from marketplace.shelf import shelf
 from marketplace.workbooks import judge_machine
 
 OLD = timedelta(days=7)
 """How long verdicts of another version stay, in case that version is still running somewhere."""
-UNSEEN = f"their source has not been seen for {settings.HIDDEN_HOURS} hours"
-FILTERED_OUT = "a filter excludes them"
 CHUNK = 50
 """Configurations judged and stored at once: what a cancelled or killed job may lose."""
-
-
-def shortlist_for(
-    workload: Workload,
-    listings: QuerySet[Listing] | None = None,
-    limit: int = 20,
-    *,
-    keep: bool = True,
-    viewer: Viewer = None,
-    weigh: bool = False,
-) -> Shortlist:
-    """Ranks the listings (default: all current ones). `weigh` asks for the front of all of them.
-
-    Listings under which the viewer rented a machine are judged by what was seen on that one.
-
-    With `keep` False nothing is written, as for a page that someone reads: listings that are still
-    without a configuration wait for the next sync or evaluation.
-    """
-    wanted = current() if listings is None else listings
-    if keep:
-        name_configurations(wanted)
-    else:
-        wanted = wanted.exclude(configuration="")
-    now, everything = timezone.now(), Offered.of(*_read(wanted, _own(wanted, viewer)))
-    return ranked_of(workload, everything, Asking(limit=limit, weigh=weigh), now)
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """How much of a ranking is wanted: of which offers, from which rank on, and whether with what
-    no other of all ranked ones beats."""
-
-    filters: Mapping[str, Node] = field(default_factory=dict)
-    model: str = ""
-    limit: int = 20
-    skip: int = 0
-    weigh: bool = False
-
-
-def _unseen_since(now: datetime) -> datetime:
-    """A listing that was last seen before this is not ranked."""
-    return now - timedelta(hours=settings.HIDDEN_HOURS)
-
-
-def offered_to(viewer: Viewer) -> Offered:
-    """All current offers as one viewer may judge them; the same for all who rented nothing."""
-    named = current().exclude(configuration="")
-    shared = offered_now(lambda: _read(named, {}))
-    own = _own(named.filter(pk__in=rented_under(viewer)), viewer)
-    return seen_by(shared, own) if own else shared
-
-
-def ranked_of(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
-    """The offers that pass, ranked. All others are counted with the reason."""
-    minute = now.replace(second=0, microsecond=0)
-    key = (repr(workload), repr(asking), minute)
-    return offered.answer_to(key, lambda: _ranked(workload, offered, asking, now))
-
-
-def _ranked(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
-    recent = offered.seen_after(_unseen_since(now))
-    passing = offered.where(asking.filters, now)
-    if asking.model:
-        passing = passing & offered.with_model(asking.model)
-    ranked = shortlist(
-        workload,
-        offered.fleet,
-        asking.limit,
-        now,
-        among=recent & passing,
-        judged=offered.judged_for(workload),
-        skip=asking.skip,
-        weigh=asking.weigh,
-    )
-    unseen, out = int((passing & ~recent).sum()), int((~passing).sum())
-    hidden = {**ranked.hidden, UNSEEN: unseen, FILTERED_OUT: out}
-    return replace(
-        ranked,
-        total=ranked.total + unseen + out,
-        hidden={reason: count for reason, count in hidden.items() if count},
-    )
-
-
-def _read(listings: QuerySet[Listing], own: Own) -> tuple[list[Offering], dict[str, Machine]]:
-    """Offerings, and the machine of every configuration among them."""
-    offered = [with_own(offering, own) for offering in offerings(listings)]
-    private = {machine.fingerprint(): machine for machine, _ in own.values()}
-    shared = {offering.configuration for offering in offered} - private.keys()
-    machines = {one.configuration: machine_of(one) for one in _one_listing_each(shared)}
-    return offered, machines | private
-
-
-Viewer = User | AnonymousUser | None
-
-
-def _own(listings: QuerySet[Listing], viewer: Viewer) -> Own:
-    """By the key of the listing: the viewer's machine, and the note that it is the viewer's."""
-    rented = own_machines(viewer, listings.order_by().values("pk"))
-    rows = Listing.objects.filter(pk__in=rented).prefetch_related(own_facts()) if rented else ()
-    return {str(row.pk): judged_by(row, rented[row.pk]) for row in rows}
-
-
-def judged_by(
-    listing: Listing, rented: RentedMachine | None
-) -> tuple[Machine, tuple[Finding, ...]]:
-    """The machine to judge, and a note where evidence that no curator accepted has a part in it."""
-    machine = machine_of(listing, rented)
-    if rented is None or not is_own(rented):
-        return machine, ()
-    return machine, (finding(Code.OWN_EVIDENCE, machine=rented),)
-
-
-def name_configurations(listings: QuerySet[Listing]) -> int:
-    """Fingerprints listings whose fingerprint is missing or may no longer hold; counts changes.
-
-    A fact that expires lowers its grade without any write. And another version of the evaluator
-    may tell machines apart that the one before took for the same.
-    """
-    changed = []
-    for listing in _doubtful(listings).prefetch_related(own_facts()).iterator(chunk_size=500):
-        fresh = configuration_of(listing)
-        if fresh != listing.configuration:
-            listing.configuration = fresh
-            changed.append(listing)
-    Listing.objects.bulk_update(changed, ["configuration"], batch_size=500)
-    return len(changed)
-
-
-def _doubtful(listings: QuerySet[Listing]) -> QuerySet[Listing]:
-    if not Verdict.objects.filter(evaluator_version=evaluator_version()).exists():
-        return listings
-    expired = models.Fact.objects.filter(expires_at__lte=timezone.now()).values("listing")
-    return listings.filter(Q(configuration="") | Q(pk__in=expired))
 
 
 def judge_listing(
@@ -232,20 +83,8 @@ def _judged(
         chunk = configurations[start : start + CHUNK]
         yield {
             listing.configuration: condense(judge_briefly(workbook, machine_of(listing)))
-            for listing in _one_listing_each(chunk)
+            for listing in one_listing_each(chunk)
         }
-
-
-def _one_listing_each(configurations: Iterable[str]) -> QuerySet[Listing]:
-    """Any listing of a configuration stands for all: the evaluator treats them alike."""
-    firsts = (
-        Listing.objects.filter(configuration__in=configurations)
-        .order_by()
-        .values("configuration")
-        .annotate(first=Min("pk"))
-        .values_list("first", flat=True)
-    )
-    return Listing.objects.filter(pk__in=list(firsts)).prefetch_related(own_facts())
 
 
 def _store(workload: Workload, verdicts: Mapping[str, MachineVerdict]) -> None:

@@ -16,13 +16,21 @@ from django.utils import timezone
 
 from evaluator.connections import to_plain
 from evaluator.evidence import Problem, UnreadableEvidence, read_evidence, scrub
+from evaluator.evidence.engine_runs import Measured, engine_runs
 from evaluator.facts import Grade, RanBy
 from evaluator.findings import Code, Finding, finding
 from evaluator.links import words_of
 from evaluator.machine import LinkClass
 from evaluator.sightings import Seen, Sighting, mismatches, sight
 from marketplace.machines import machine_of
-from marketplace.models import Evidence, EvidenceReview, Fact, Listing, RentedMachine
+from marketplace.models import (
+    Evidence,
+    EvidenceReview,
+    Fact,
+    Listing,
+    MeasuredFigure,
+    RentedMachine,
+)
 from marketplace.models.evidence import COUNTING, Change, EvidenceState
 
 Viewer = User | AnonymousUser
@@ -30,6 +38,9 @@ Viewer = User | AnonymousUser
 LIFETIME = timedelta(days=30)
 """Hosts are updated about monthly; a kernel change alone has turned peer access off."""
 LARGEST_PASTE = 1_000_000
+
+
+ENGINE_RUN = "speed of a run"
 
 
 class NotKept(ValueError):
@@ -52,6 +63,7 @@ class Preview:
     sighting: Sighting | None
     problems: tuple[Problem, ...] = ()
     mismatch: tuple[str, ...] = ()
+    figures: tuple[Measured, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -60,7 +72,8 @@ class Preview:
 
     @property
     def storable(self) -> bool:
-        return self.sighting is not None and bool(self.sighting.facts or self.mismatch)
+        held = self.sighting is not None and (self.sighting.facts or self.mismatch)
+        return bool(held or self.figures)
 
 
 def preview(listing: Listing, text: str) -> Preview:
@@ -71,14 +84,17 @@ def preview(listing: Listing, text: str) -> Preview:
     if len(text) > LARGEST_PASTE:
         raise NotKept(f"The text has {len(text):,} characters; {LARGEST_PASTE:,} can be read.")
     cleaned = scrub(text.replace("\r\n", "\n"))
+    figures = engine_runs(cleaned.text)
     try:
         seen = sight(read_evidence(cleaned.text))
     except UnreadableEvidence as error:
-        return Preview(cleaned.text, cleaned.removed, None, error.problems)
+        if not figures:
+            return Preview(cleaned.text, cleaned.removed, None, error.problems)
+        return Preview(cleaned.text, cleaned.removed, sight(()), figures=figures)
     machine = machine_of(listing)
     against = mismatches(seen, machine.gpu_count.value, machine.gpu_model.value)
     problems = tuple(problem for reading in seen.readings for problem in reading.problems)
-    return Preview(cleaned.text, cleaned.removed, seen, problems, against)
+    return Preview(cleaned.text, cleaned.removed, seen, problems, against, figures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +109,15 @@ class Origin:
     machine: RentedMachine | None = None
     ran_at: datetime | None = None
     image: str = ""
+    ran: Ran | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What ran while speeds were measured: a preset's name and the key of a plan."""
+
+    workload: str
+    plan: str
 
 
 @transaction.atomic
@@ -100,6 +125,8 @@ def keep(listing: Listing, shown: Preview, origin: Origin) -> Evidence:
     """Stores what was previewed. Earlier facts stay, whatever the new text is like."""
     if shown.sighting is None or not shown.storable:
         raise NotKept("The text holds no fact that could be stored.")
+    if shown.figures and origin.ran is None:
+        raise NotKept("Name the workload and the plan that ran: without them a speed says nothing.")
     machine = origin.machine or RentedMachine.objects.create(
         listing=listing, opened_by=origin.uploader
     )
@@ -112,7 +139,23 @@ def keep(listing: Listing, shown: Preview, origin: Origin) -> Evidence:
     if not shown.mismatch:
         _expire_older(evidence)
         Fact.objects.bulk_create(_facts(evidence, shown.sighting.facts))
+        MeasuredFigure.objects.bulk_create(_figures(evidence, shown.figures, origin.ran))
     return evidence
+
+
+def _figures(
+    evidence: Evidence, figures: Iterable[Measured], ran: Ran | None
+) -> Iterator[MeasuredFigure]:
+    if ran is None:
+        return
+    for one in figures:
+        yield MeasuredFigure(
+            evidence=evidence,
+            workload=ran.workload,
+            plan=ran.plan,
+            metric=one.metric,
+            value=one.value,
+        )
 
 
 def _row(
@@ -122,7 +165,7 @@ def _row(
     return Evidence(
         listing=listing,
         machine=machine,
-        kind=", ".join(seen.formats)[:200],
+        kind=", ".join([*seen.formats, *([ENGINE_RUN] if shown.figures else [])])[:200],
         cleaned_text=shown.text,
         sha256=hashlib.sha256(shown.text.encode()).hexdigest(),
         ran_by=origin.ran_by.value,

@@ -19,6 +19,7 @@ from evaluator.jobs import Workload
 from evaluator.judging import Judged
 from evaluator.machine import Machine
 from evaluator.offers import Offering
+from evaluator.ranking import Ranking
 from evaluator.shortlist import Shortlist, judge_fleet
 from evaluator.units import SECONDS_PER_HOUR
 from marketplace.expressions import Node, fold
@@ -30,6 +31,8 @@ MOST_JUDGED = 8
 """Workloads whose judgements each process keeps for one state of the catalog."""
 MOST_ANSWERS = 64
 """Rankings kept likewise: of one workload with its demands, one part of the rows, one minute."""
+MOST_RANKINGS = 4
+"""Whole rankings, which are large where the catalog is: tens of bytes for each row and column."""
 
 MOST_APART = 4
 """Viewers with evidence of their own, for whom each process keeps the offers as they see them."""
@@ -48,6 +51,7 @@ class Offered:
     seen: Column
     judged: OrderedDict[str, Judged] = field(default_factory=OrderedDict)
     answers: OrderedDict[Any, Shortlist] = field(default_factory=OrderedDict)
+    rankings: OrderedDict[Any, Ranking] = field(default_factory=OrderedDict)
     apart: OrderedDict[Any, Offered] = field(default_factory=OrderedDict)
 
     @classmethod
@@ -78,9 +82,13 @@ class Offered:
     def _passing(self, name: str, node: Node, now: datetime) -> Column:
         if name in self.words:
             return np.asarray(fold(node, self.words[name].passing, operator.and_, operator.or_))
-        ages = (now.timestamp() - self.seen) / SECONDS_PER_HOUR
+        ages = self.hours_since(now)
         found = fold(node, lambda check: compared(ages, check), operator.and_, operator.or_)
         return np.asarray(found)
+
+    def hours_since(self, now: datetime) -> Column:
+        """How long ago each was seen."""
+        return np.asarray((now.timestamp() - self.seen) / SECONDS_PER_HOUR)
 
     @property
     def machines(self) -> dict[str, Machine]:
@@ -108,6 +116,10 @@ class Offered:
         """Judged once for each workload while the catalog stays as it is."""
         key = workload.fingerprint()
         return _once(self.judged, key, MOST_JUDGED, lambda: judge_fleet(workload, self.fleet))
+
+    def ranking_of(self, key: Hashable, rank: Callable[[], Ranking]) -> Ranking:
+        """Ranked whole once for each question, for pages that filter and order it."""
+        return _once(self.rankings, key, MOST_RANKINGS, rank)
 
     def answer_to(self, key: Hashable, rank: Callable[[], Shortlist]) -> Shortlist:
         """Ranked once for each question."""

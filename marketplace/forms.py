@@ -298,10 +298,21 @@ class PreviewedForm(forms.Form):
         required=False, label="When (UTC)?", help_text="Such as 2026-11-30 09:00. Empty: now."
     )
     image = forms.CharField(required=False, max_length=200, label="Image or template")
+    workload = forms.ChoiceField(
+        required=False, label="Workload that ran", help_text="Where speeds were measured."
+    )
+    plan = forms.CharField(
+        required=False,
+        max_length=80,
+        label="Plan that ran",
+        help_text="As its page's address names it, such as tp2.",
+    )
 
     def __init__(self, *arguments: Any, machines: QuerySet[RentedMachine], **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.fields["machine"].queryset = machines  # type: ignore[attr-defined]
+        presets = [("", "no workload"), *preset_names()]
+        self.fields["workload"].choices = presets  # type: ignore[attr-defined]
 
     def clean_ran_at(self) -> datetime | None:
         """An output from the future would outlive its facts."""

@@ -62,6 +62,8 @@ def rows_of(held: Shelf, keys: Sequence[int]) -> list[Row]:
     """In the order of their keys; one that was deleted meanwhile is left out."""
     listings = Listing.objects.filter(pk__in=keys).order_by()
     read = {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in listings.values_list(*COLUMNS)}
+    for key in read.keys() & held.reverted.keys():
+        read[key]["machine_hour_amount"], read[key]["machine_hour_currency"] = held.reverted[key]
     prices = Price.objects.filter(listing__in=keys, superseded_at=None)
     quotes = quotes_of(prices.order_by("purchase", "term", "-first_seen"))
     alike = held.times_offered(row["configuration"] for row in read.values())

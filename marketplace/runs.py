@@ -66,7 +66,8 @@ def looks_at(listing: Listing, viewer: Viewer) -> list[Evidence]:
         alike |= Q(listing__configuration=listing.configuration)
     shown = Fact.objects.filter(name__in=("link", "link_bytes_per_s"), grade__gte=Grade.MEASURED)
     rows = evidence_visible_to(viewer).filter(alike).defer("cleaned_text")
-    return list(rows.prefetch_related(Prefetch("facts", shown, to_attr="shown"))[:MOST_RUNS])
+    held = rows.prefetch_related(Prefetch("facts", shown, to_attr="shown"), "figures")
+    return list(held[:MOST_RUNS])
 
 
 def runs_of(listing: Listing, machine: Machine, looks: Iterable[Evidence]) -> list[Run]:

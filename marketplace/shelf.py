@@ -7,6 +7,7 @@ database again, row by row of that page, so that a figure is never older than it
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from threading import Lock
@@ -14,15 +15,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from django.db.models import F
+from django.utils import timezone
 from numpy.typing import NDArray
 
 from marketplace.expressions import Check, Node, fold
+from marketplace.hourly import Hour, after_locks
 from marketplace.models import Listing
 from marketplace.resting import made_to_rest
 from marketplace.versions import Version, catalog_version
 
 RANKED_CURRENCY = "USD"
 """Amounts are compared within one currency only; nothing is ever converted."""
+
+MOST_LOOKED = 32
+"""Searches through one column of texts that are kept while the catalog stays as it is."""
 
 Column: TypeAlias = NDArray[Any]
 
@@ -58,6 +64,7 @@ class Words:
     names: tuple[str, ...]
     folded: tuple[str, ...]
     number: Column
+    _looked: OrderedDict[tuple[bool, Any], Column] = field(default_factory=OrderedDict)
 
     @classmethod
     def of(cls, texts: Sequence[str | None]) -> Words:
@@ -70,12 +77,18 @@ class Words:
         unknown = self.number < 0
         if check.value is None:
             return np.asarray(unknown if check.op == "unknown" else ~unknown)
-        if check.op in ("has", "lacks"):
-            found = [check.value in name for name in self.folded]
-        else:
-            found = [check.value == name for name in self.folded]
-        wanted = np.array([*found, False], dtype=bool)[self.number]
+        wanted = self._named(check.op in ("has", "lacks"), check.value)[self.number]
         return np.asarray(~unknown & (wanted if check.op in ("has", "is") else ~wanted))
+
+    def _named(self, part: bool, text: Any) -> Column:
+        """Which distinct texts hold this one, or are it; the last place stands for unknown."""
+        found = self._looked.get((part, text))
+        if found is None:
+            those = [text in name if part else text == name for name in self.folded]
+            found = self._looked[part, text] = np.array([*those, False], dtype=bool)
+            while len(self._looked) > MOST_LOOKED:
+                self._looked.popitem(last=False)
+        return found
 
     def ranks(self) -> Column:
         """The place of each row's text among all, in order; NaN where it is unknown."""
@@ -96,13 +109,17 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Rows in the order of their keys. Numbers are floats, NaN is unknown."""
+    """Rows in the order of their keys. Numbers are floats, NaN is unknown.
+
+    `reverted` has the hours of listings whose locked price has ended since their last sync.
+    """
 
     version: Version
     keys: Column
     words: Mapping[str, Words]
     numbers: Mapping[str, Column]
     gone: Column
+    reverted: Mapping[int, Hour] = field(default_factory=dict)
     _orders: dict[tuple[str, bool], tuple[Column, Column]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
     _offered: dict[str, list[str]] = field(default_factory=dict)
@@ -159,6 +176,12 @@ class Shelf:
             self._counts.update(zip(column.names, counts.tolist(), strict=True))
         return {name: self._counts.get(name, 0) for name in configurations}
 
+    def settle(self, rows: Iterable[Listing]) -> None:
+        """Sets the hour of rows whose lock has ended to what their catalog asks. Saves nothing."""
+        for row in rows:
+            if row.pk in self.reverted:
+                row.machine_hour_amount, row.machine_hour_currency = self.reverted[row.pk]
+
     def offered(self, name: str) -> list[str]:
         """The texts of a column that are offered now, in order."""
         if name not in self._offered:
@@ -202,7 +225,7 @@ _shelves: dict[str, Shelf] = {}
 
 def shelf() -> Shelf:
     """The listings as they stand. One small query where nothing has changed."""
-    version = catalog_version()
+    version = (*catalog_version(), timezone.now().date())  # locks end with a day
     held = _shelves.get("now")
     if held is None or held.version != version:
         with _lock:
@@ -226,7 +249,10 @@ def _read(version: Version) -> Shelf:
     columns = WORDS | NUMBERS | {"key": F("pk"), "gone_at": F("gone_at"), "seen_at": F("last_seen")}
     rows = Listing.objects.order_by("pk").annotate(**{f"of_{k}": v for k, v in columns.items()})
     read = list(zip(*rows.values_list(*(f"of_{name}" for name in columns)), strict=True))
-    held = dict(zip(columns, read or [()] * len(columns), strict=True))
+    held: dict[str, Sequence[Any]] = dict(zip(columns, read or [()] * len(columns), strict=True))
+    reverted = after_locks()
+    if reverted:
+        held |= _reverted(held, reverted)
     priced = [
         amount if currency == RANKED_CURRENCY else None
         for amount, currency in zip(held["amount"], held["currency"], strict=True)
@@ -238,7 +264,17 @@ def _read(version: Version) -> Shelf:
         words={name: Words.of(held[name]) for name in WORDS},
         numbers=numbers | {"price": _numbers(priced), "seen": _moments(held["seen_at"])},
         gone=np.array([at is not None for at in held["gone_at"]], dtype=bool),
+        reverted=reverted,
     )
+
+
+def _reverted(
+    held: Mapping[str, Sequence[Any]], hours: Mapping[int, Hour]
+) -> dict[str, Sequence[Any]]:
+    """Amounts and currencies, those of some listings by what they came to."""
+    stored = zip(held["key"], held["amount"], held["currency"], strict=True)
+    pairs = [hours.get(key, (amount, currency)) for key, amount, currency in stored]
+    return {"amount": [one[0] for one in pairs], "currency": [one[1] for one in pairs]}
 
 
 def _numbers(values: Sequence[Any]) -> Column:

@@ -22,6 +22,7 @@ from evaluator.evidence.readings import (
 
 TITLE = re.compile(r"\s{0,20}([A-Z][A-Z -]{0,40}) TABLE:\s{0,20}")
 DEVICE = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]|GPU\d{1,4}")
+SELF = "SELF"
 TYPES = {"XGMI": "XGMI", "PCIE": "PCIE"}
 NO_TYPE = frozenset({"N/A", "UNKNOWN", "SELF", "NOT_APPLICABLE"})
 OPEN, SHUT = "ENABLED", "DISABLED"
@@ -76,6 +77,8 @@ def _take_line(
     whole = len(words) > len(devices)
     if into is not None and words[0] in devices and (whole or last):
         row = devices.index(words[0])
+        if SELF in words and words.index(SELF) != row + 1:
+            return devices
         for column, word in enumerate(words[1 : len(devices) + 1]):
             into[row, column] = word
     return devices

@@ -41,12 +41,15 @@ class Row:
 
 @dataclass(slots=True)
 class Block:
-    """A table. `devices` is empty where the header is missing; `strange` are odd column names."""
+    """A table. `devices` is empty where the header is missing; `strange` are odd column names,
+    `wrapped` counts the further lines of the header.
+    """
 
     header: Line | None = None
     devices: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     strange: tuple[str, ...] = ()
+    wrapped: int = 0
     rows: list[Row] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
@@ -82,6 +85,8 @@ def _blocks(paste: Paste) -> Iterator[Block]:
     block: Block | None = None
     gap = 0
     for line in paste.lines:
+        if block and not block.rows and _continued_header(block, line, line.words):
+            continue
         found = _header(line) or _row(line, block)
         if isinstance(found, Block):
             if block and block.rows:
@@ -203,12 +208,10 @@ def _may_be_cell(word: str, cells: list[str], most: int) -> bool:
 
 
 def _continued(block: Block, line: Line) -> bool:
-    """Takes up the rest of a header or row that a narrow terminal wrapped."""
+    """Takes up the rest of a row that a narrow terminal wrapped."""
     words = line.words
-    if not words or not block.header:
+    if not words or not block.header or not block.rows:
         return False
-    if not block.rows:
-        return _continued_header(block, line, words)
     row = block.rows[-1]
     missing = len(block.devices) + len(block.strange) - len(row.cells)
     cells = [word for word in words if CELL.fullmatch(word)]
@@ -223,9 +226,22 @@ def _continued(block: Block, line: Line) -> bool:
 
 def _continued_header(block: Block, line: Line, words: list[str]) -> bool:
     devices, columns, strange = _sort_words(list(_split_glued(words)))
-    if strange or block.columns or not (devices or columns):
+    if strange or not (devices or columns) or (devices and block.columns):
         return False
-    if block.header and line.number > block.header.number + 1:
+    if block.header and line.number > block.header.number + 1 + block.wrapped:
         return False
-    block.devices, block.columns = (*block.devices, *devices), columns
+    if devices and not _goes_on(block.devices, devices):
+        return False
+    block.devices, block.columns = (*block.devices, *devices), (*block.columns, *columns)
+    block.wrapped += 1
     return True
+
+
+def _goes_on(before: tuple[str, ...], names: list[str]) -> bool:
+    """Whether a line takes up a header where it broke off: GPU5 after GPU4, or network devices."""
+    last, first = before[-1], names[0]
+    if set(before) & set(names):
+        return False
+    return not GPU.fullmatch(first) or (
+        bool(GPU.fullmatch(last)) and int(first[3:]) == int(last[3:]) + 1
+    )

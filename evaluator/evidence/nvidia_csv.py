@@ -16,6 +16,7 @@ from evaluator.evidence.readings import (
     Trouble,
 )
 
+FABRIC = "fabric.state"
 NAME, MEMORY, DRIVER = "name", "memory.total [MiB]", "driver_version"
 LIMIT, MIG, ECC = "power.limit [W]", "mig.mode.current", "ecc.mode.current"
 SLOT = {
@@ -101,8 +102,20 @@ def _reading(header: Line, columns: list[str], rows: Table, cut: int) -> Reading
         mig_enabled="Enabled" in states if states & {*STATES} else None,
         ecc=tuple(STATES.get(row[ECC]) for row in rows) if ECC in columns else None,
         power_limit_w=_limits(rows),
+        fabric_state=_fabric(rows),
         pcie=slots if any(name in columns for names in SLOT.values() for name in names) else None,
     )
+
+
+def _fabric(rows: Table) -> str | None:
+    """The state of the first GPU whose fabric is not up, or of the first."""
+    states = [
+        f"{row['fabric.state']} / {row.get('fabric.status', '')}" for row in rows if FABRIC in row
+    ]
+    down = [
+        state for state in states if not state.lower().startswith(("completed / success", "n/a"))
+    ]
+    return next(iter([*down, *states]), None)
 
 
 def _limits(rows: Table) -> tuple[float, ...] | None:

@@ -35,7 +35,7 @@ END = "End of ROCm SMI Log"
 @dataclass(slots=True)
 class Log:
     """What was gathered: the rows of each table by its title, and the NUMA nodes. `sizes` are the
-    numbers of GPUs that headers list.
+    numbers of GPUs that headers list, `newest` the GPU and the line of the last row.
     """
 
     line: int = 0
@@ -43,6 +43,7 @@ class Log:
     devices: list[int] = field(default_factory=list)
     sizes: set[int] = field(default_factory=set)
     numa: dict[int, int] = field(default_factory=dict)
+    newest: tuple[int, int] = (0, 0)
     ended: bool = False
     strange: list[Problem] = field(default_factory=list)
 
@@ -84,7 +85,8 @@ def _take(log: Log, title: str, line: Line) -> None:
             log.sizes.add(len(listed))
             log.devices = max(log.devices, listed, key=len)
     elif words and GPU.fullmatch(words[0]) and title in log.tables:
-        log.tables[title].setdefault(int(words[0][3:]), words[1:])
+        log.newest = int(words[0][3:]), line.number
+        log.tables[title].setdefault(log.newest[0], words[1:])
 
 
 def _reading(log: Log, paste: Paste) -> Reading:
@@ -131,7 +133,7 @@ def _matrix(log: Log, gpus: list[int], rows: dict[int, list[str]], paste: Paste)
     cells = {
         (gpu, other): word
         for gpu, words in rows.items()
-        if _fits(gpus, gpu, words, last=gpu == max(rows) and not log.ended)
+        if _fits(gpus, gpu, words, last=log.newest == (gpu, paste.last))
         for other, word in zip(gpus, words, strict=False)
     }
     return tuple(
@@ -143,7 +145,7 @@ def _matrix(log: Log, gpus: list[int], rows: dict[int, list[str]], paste: Paste)
 def _fits(gpus: list[int], gpu: int, words: list[str], *, last: bool) -> bool:
     """Whether each cell stands in its column: none lost, or only from the end of a cut text."""
     own = gpus.index(gpu) if gpu in gpus else len(words)
-    in_place = own >= len(words) or TYPES.get(words[own]) == "X"
+    in_place = all((TYPES.get(word) == "X") == (at == own) for at, word in enumerate(words))
     return in_place and (len(words) == len(gpus) or (last and len(words) < len(gpus)))
 
 

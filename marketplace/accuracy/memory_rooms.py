@@ -154,8 +154,15 @@ def starts(case: Case) -> tuple[bool, bool]:
         return _trains(case)
     room = kv_room(case)
     longest = serving_of(case).sequence_tokens if case.workload.get("max_model_len") else 1
-    needed = _one_sequence(case, longest) if case.workload.get("engine") == "vllm" else 0
+    needed = _at_start(case) * _one_sequence(case, longest)
     return room.typical > 0 and room.typical >= needed, room.low >= needed or room.high < needed
+
+
+def _at_start(case: Case) -> int:
+    """Sequences of full length an engine wants room for at start; the others limit requests."""
+    if case.workload.get("engine") == "llama.cpp":
+        return case.workload.get("max_num_seqs") or 1
+    return 1 if case.workload.get("engine") == "vllm" else 0
 
 
 def _trains(case: Case) -> tuple[bool, bool]:

@@ -18,6 +18,8 @@ from evaluator.plans import Plan
 CHIP, STEP, PER_ROW, PAD, TITLE = 26.0, 30.0, 4, 10.0, 18.0
 LEFT, TOP, MARGIN, LETTER = 14.0, 14.0, 8.0, 6.6
 """`LETTER` is the widest that a letter of the words gets: nothing may be cut off."""
+JOINED, LEADING = " + ", 13.0
+"""Between parts of the words on a wire, which are written one below the other."""
 DRAWN = 1.2
 """Pixels of a page for one unit of the picture."""
 MOST_COLUMNS, MOST_ROWS, MOST_CHIPS = 4, 3, 8
@@ -100,9 +102,16 @@ class Wire:
     anchor: str = "start"
 
     @property
+    def lines(self) -> list[tuple[str, float]]:
+        """Each part of the words below the one before, about the height where they stand."""
+        parts = self.words.split(JOINED) if self.words else []
+        top = self.words_y - LEADING * (len(parts) - 1) / 2
+        return [(part, top + LEADING * at) for at, part in enumerate(parts)]
+
+    @property
     def right(self) -> float:
         """Where the words end."""
-        length = len(self.words) * LETTER
+        length = max((len(part) for part, _ in self.lines), default=0) * LETTER
         return self.words_x + (length / 2 if self.anchor == "middle" else length)
 
 
@@ -230,8 +239,8 @@ def _labels(moved: Sequence[Traffic]) -> dict[str, str]:
 
 
 def _shortened(told: Sequence[str]) -> str:
-    more = f" + {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
-    return " + ".join(told[:MOST_TOLD]) + more
+    more = [f"{len(told) - MOST_TOLD} more"] if len(told) > MOST_TOLD else []
+    return JOINED.join([*told[:MOST_TOLD], *more])
 
 
 MOST_TOLD = 2

@@ -12,7 +12,13 @@ from marketplace.models.catalog import (
 )
 from marketplace.models.curation import GpuAlias
 from marketplace.models.evaluation import Evaluation, Verdict, Workload
-from marketplace.models.evidence import Evidence, EvidenceReview, Fact, RentedMachine
+from marketplace.models.evidence import (
+    Evidence,
+    EvidenceReview,
+    Fact,
+    MeasuredFigure,
+    RentedMachine,
+)
 from marketplace.models.hosts import Host
 from marketplace.models.outbox import Outbox
 from marketplace.models.saved import SavedShortlist
@@ -26,6 +32,7 @@ __all__ = [
     "GpuAlias",
     "Host",
     "Listing",
+    "MeasuredFigure",
     "Outbox",
     "Price",
     "Provider",

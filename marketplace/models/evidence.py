@@ -124,6 +124,30 @@ class EvidenceReview(models.Model):
         return f"{self.evidence_id}: {self.before} to {self.after}"
 
 
+class MeasuredFigure(models.Model):
+    """A speed that an engine or a trainer printed, with the workload and the plan that ran.
+
+    `workload` is a preset's name and `plan` a plan's key, as addresses have them: what was
+    predicted is worked out again wherever it is shown.
+    """
+
+    evidence = models.ForeignKey(Evidence, on_delete=models.CASCADE, related_name="figures")
+    workload = models.CharField(max_length=80)
+    plan = models.CharField(max_length=80)
+    metric = models.CharField(max_length=40)
+    value = models.FloatField(help_text="Seconds, or tokens/s.")
+
+    class Meta:
+        ordering = ["evidence", "pk"]
+        constraints = [
+            models.CheckConstraint(condition=Q(value__gt=0), name="measured_figure_positive"),
+            models.UniqueConstraint(fields=["evidence", "metric"], name="measured_figure_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.metric}: {self.value:g}"
+
+
 class Fact(models.Model):
     """One value with its grade. Two facts that disagree are both kept.
 

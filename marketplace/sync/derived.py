@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 from evaluator.findings import Code
+from marketplace.hourly import on_demand_hour
 from marketplace.locks import PRICE, lock_in, locked_price
 from marketplace.machines import COLUMNS, configuration_of, lock_of
 from marketplace.models import Listing
-from marketplace.sync.prices import Rate, on_demand_hour, quote_of, rate_of
+from marketplace.sync.prices import Rate, quote_of, rate_of
 
 DOUBTS = frozenset({Code.VRAM_AMBIGUOUS.value})
 """Findings that a machine's memory is read by."""

@@ -15,7 +15,6 @@ from marketplace.sync.upserts import Table
 
 PLACES = Decimal("1e-8")
 LARGEST = Decimal(10) ** 12
-HOURLY = (TimeUnit.SECOND, TimeUnit.HOUR)
 
 
 def storable(quotes: Iterable[Quote]) -> list[Quote]:
@@ -62,22 +61,6 @@ def quote_of(price: Price) -> Quote:
         term=price.term,
         words=price.words,
     )
-
-
-def on_demand_hour(prices: Iterable[Rate]) -> tuple[Decimal | None, str]:
-    """What the machine costs for an hour on demand, with its currency.
-
-    (None, "") when no price says so, or when two say different things.
-    """
-    rates = {
-        (price.machine_per_hour, price.currency)
-        for price in prices
-        if price.purchase == Purchase.ON_DEMAND
-        and price.unit in HOURLY
-        and price.machine_per_hour
-        and price.currency
-    }
-    return next(iter(rates)) if len(rates) == 1 else (None, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from evaluator.facts import Grade
 from marketplace.glossary import Term, named, terms_in
+from marketplace.templatetags.present import grade, status
 
 register = template.Library()
 
@@ -25,6 +27,18 @@ def _piece(text: str, term: Term | None) -> str:
 def _link(text: str, term: Term) -> SafeString:
     address = f"{reverse('glossary')}#{term.slug}"
     return format_html('<a class="term" href="{}">{}</a>', address, text)
+
+
+@register.filter
+def verdict(word: str) -> SafeString:
+    """A word of the tables of truth, in its tone and shape, as a link to what it means."""
+    return _link(status(word), named(word))
+
+
+@register.filter
+def graded(level: str) -> SafeString:
+    """A grade by its number, likewise."""
+    return _link(grade(int(level)), named(Grade(int(level)).word))
 
 
 @register.simple_tag

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from django import template
 
@@ -23,11 +24,32 @@ class Relative(NamedTuple):
     currency: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Relatives:
+    """How many other offers there are of the hardware of a row, and the first of them."""
+
+    total: int = 0
+    rows: tuple[Relative, ...] = ()
+
+    @property
+    def more(self) -> int:
+        return self.total - len(self.rows)
+
+
+class Kin(Protocol):
+    """What a ranked page keeps beside a row."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def rows(self) -> Sequence[Candidate]: ...
+
+
 @register.filter
-def of_row(kin: Mapping[str, Sequence[Candidate]], candidate: Candidate) -> tuple[Relative, ...]:
+def of_row(kin: Mapping[str, Kin], candidate: Candidate) -> Relatives:
     """What a page keeps beside a row, by the row's own name in an address."""
-    held = kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}", ()) if kin else ()
-    return tuple(map(_relative, held))
+    held = kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}") if kin else None
+    return Relatives(held.count, tuple(map(_relative, held.rows))) if held else Relatives()
 
 
 def _relative(one: Candidate) -> Relative:

@@ -7,11 +7,13 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
+from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
 from evaluator.units import GB, GIB
 from marketplace.models import AccuracyReport
 from marketplace.pictures import ScatterPicture, scatter_picture
+from marketplace.views.drawings import drawing
 from marketplace.views.pages import render_page
 
 UNIT_BYTES = {"bytes": 1, "GB": GB, "GiB": GIB}
@@ -22,6 +24,11 @@ UNIT_BYTES = {"bytes": 1, "GB": GB, "GiB": GIB}
 @require_safe
 def accuracy(request: HttpRequest) -> HttpResponse:
     reports = [_told(report) for report in AccuracyReport.objects.all()]
+    wanted = request.GET.get("picture")
+    if wanted is not None:
+        named = (report["picture"] for report in reports if report["kind"] == wanted)
+        file = f"predicted-against-measured-{slugify(wanted)}"
+        return drawing("accuracy/_scatter.svg", "picture", next(named, None), file)
     context = {"section": "accuracy", "reports": reports}
     return render_page(request, "accuracy/accuracy.html", context)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -13,25 +14,23 @@ from evaluator.economics import DEFAULT_CURRENCY, terms_of
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.shortlist import Shortlist
-from marketplace import evaluations
+from marketplace import rankings
 from marketplace.cost_scatter import CostScatter
-from marketplace.evaluations import Asking, Viewer
 from marketplace.fleets import OFFER_COLUMNS, Offered
 from marketplace.forms import Demands
+from marketplace.rankings import Asking, Viewer
 from marketplace.views.axes import Axes, axes_of, scatter_of
 from marketplace.views.columns import Column, ColumnForm, sort_of
 from marketplace.views.ranked import (
     RANK,
     Asked,
+    Page,
     Ranked,
     Values,
-    arranged,
     columns_for,
     sliced,
 )
 
-MOST_WRITTEN = 500
-"""Best ranked rows that are written out where a column of the verdict filters or sorts."""
 MARGIN = 2
 """Row 0, and the row that tells whether another page follows."""
 UNSAID = Axes("Time", "", "Cost", "")
@@ -40,10 +39,7 @@ UNSAID = Axes("Time", "", "Cost", "")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`best` is what the first sentence recommends; None where nothing serves.
-
-    `widest` is how many of the best ranked rows were looked through; None is all.
-    """
+    """`best` is what the first sentence recommends; None where nothing serves."""
 
     workload: Workload
     result: Shortlist
@@ -52,13 +48,12 @@ class Answer:
     best: Candidate | None
     scatter: CostScatter | None
     demands: Mapping[str, Any]
-    widest: int | None = None
-    offered: Offered | None = None
+    offered: Offered
 
     def machines(self, rows: Iterable[Candidate]) -> dict[str, Machine]:
         """Behind each row, by the key of its offering: as the viewer may know it."""
         held = [(row.offering.key, row.offering.configuration) for row in rows]
-        return {key: self.offered.machine(name) for key, name in held} if self.offered else {}
+        return {key: self.offered.machine(name) for key, name in held}
 
 
 class Question:
@@ -105,11 +100,8 @@ class Question:
         """None where a field cannot be used: dropping it would answer another question."""
         if self.workload is None or self.columns.errors:
             return None
-        now, asked = timezone.now(), self.asked
-        offered = evaluations.offered_to(viewer)
-        result = evaluations.ranked_of(self.workload, offered, self._asking(asked), now)
-        plain = sliced(result.rows, asked) if asked.plain else None
-        ranked = plain or arranged(result.rows, asked, Values(self.axes, now))
+        offered = rankings.offered_to(viewer)
+        result, ranked = self._page(self.workload, offered, timezone.now())
         return Answer(
             workload=self.workload,
             result=result,
@@ -118,9 +110,28 @@ class Question:
             best=best_of(result),
             scatter=scatter_of(ranked.shown, self.axes),
             demands=self.form.cleaned_data,
-            widest=None if asked.plain else MOST_WRITTEN,
             offered=offered,
         )
+
+    def _page(
+        self, workload: Workload, offered: Offered, now: datetime
+    ) -> tuple[Shortlist, Ranked]:
+        """The ranking's own order needs its first rows alone; any other looks at every row."""
+        asked = self.asked
+        asking = self._asking(asked)
+        if asked.plain:
+            result = rankings.ranked_of(workload, offered, asking, now)
+            return result, sliced(result.rows, asked)
+        ranking = rankings.ranking_of(workload, offered, asking, now)
+        page = Page.of(asked, Values(self.axes, now, offered, ranking))
+        result = rankings.cut_of(ranking, page.cut, offered, asking, now)
+        return result, page.ranked(result, ranking)
+
+    def rows_on(self, found: Answer, keys: Collection[str]) -> list[Candidate]:
+        """All ranked rows on some listings, however far down they stand."""
+        asking = self._asking(self.asked)
+        ranking = rankings.ranking_of(found.workload, found.offered, asking, timezone.now())
+        return [ranking.written(place) for place in ranking.places_on(keys)]
 
     def _asking(self, asked: Asked) -> Asking:
         """What an offer says of itself is asked of the whole catalog; the rest, of rows."""
@@ -128,8 +139,8 @@ class Question:
         return Asking(
             filters={key: node for key, node in filters.items() if key in OFFER_COLUMNS},
             model=str(self.form.cleaned_data["gpu"]),
-            limit=asked.size + MARGIN if asked.plain else MOST_WRITTEN,
-            skip=asked.skip if asked.plain else 0,
+            limit=asked.size + MARGIN,
+            skip=asked.skip,
         )
 
 

@@ -37,6 +37,20 @@ class Axes:
             return _scaled(outlook.tpot, MILLISECONDS)
         return _hours_for(BILLION, outlook.rate)
 
+    def column_of(self, key: str) -> tuple[str, float] | None:
+        """The column of a ranking that holds an axis' slow or dear end, and what scales it."""
+        if key == "cost":
+            return ("finish" if self.job else "per_million", 1.0)
+        if key != "time":
+            return None
+        return self.timed_by
+
+    @property
+    def timed_by(self) -> tuple[str, float]:
+        if self.job:
+            return ("hours", 1.0)
+        return ("token", MILLISECONDS) if self.time_unit == "ms" else ("per_token", BILLION)
+
     def cost_of(self, one: Candidate) -> Cost | None:
         """In `cost_unit`; None without a comparable price."""
         if one.outlook is None:

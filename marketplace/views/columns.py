@@ -17,6 +17,8 @@ from marketplace.expressions import (
     parse_words,
 )
 
+AGO = "hours ago"
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -34,6 +36,11 @@ class Column:
     shown: bool = True
     fixed: bool = False
     filtered: bool = True
+
+    @property
+    def head(self) -> str:
+        """Above the column; ages are printed with units of their own."""
+        return self.label if self.unit == AGO else self.title
 
     @property
     def title(self) -> str:

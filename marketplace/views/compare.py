@@ -18,10 +18,10 @@ from evaluator.machine import Machine
 from evaluator.plans import Plan
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from marketplace import listings
-from marketplace.evaluations import Viewer
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
+from marketplace.rankings import Viewer
 from marketplace.seen import SHOWN
 from marketplace.templatetags.present import derived_money, gib_number, gib_span, rate, spanned
 from marketplace.views.axes import Axes, axes_of
@@ -31,6 +31,7 @@ from marketplace.views.paging import whole_number
 from marketplace.workbooks import judge_machine
 
 FEWEST, MOST = 2, 4
+UNKNOWN = "unknown"
 NOT_USABLE = 422
 
 
@@ -45,8 +46,20 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """One point, told of every side. `opens` is where on a page the figures are worked out."""
+
     label: str
-    texts: tuple[str, ...]
+    sides: tuple[tuple[Compared, str], ...]
+    opens: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(text for _, text in self.sides)
+
+    @property
+    def open(self) -> bool:
+        """Whether nothing is known on any side."""
+        return set(self.texts) == {UNKNOWN}
 
     @property
     def differs(self) -> bool:
@@ -75,7 +88,8 @@ def compare(request: HttpRequest) -> HttpResponse:
         "slug": "" if request.POST else data.get("workload", ""),
         "sides": sides,
         "differing": [line for line in lines if line.differs],
-        "equal": [line for line in lines if not line.differs],
+        "equal": [line for line in lines if not line.differs and not line.open],
+        "open": [line for line in lines if not line.differs and line.open],
     }
     return render_page(request, "shortlist/compare.html", context)
 
@@ -106,8 +120,9 @@ def _sides(
         plan = _plan(verdict, plan_key)
         if plan is not None:
             found = candidate_of([offered[key]], verdict, plan, terms_of(workload))
-            whole = with_findings(with_outlook(found, workload, machine), timezone.now())
-            yield Compared(row, machine, whole)
+            if found.status.serves:
+                found = with_outlook(found, workload, machine)
+            yield Compared(row, machine, with_findings(found, timezone.now()))
 
 
 def _plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:
@@ -118,11 +133,13 @@ def _plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:
 def lines_of(sides: Sequence[Compared], axes: Axes) -> list[Line]:
     """First what decides, then the machine attribute by attribute."""
     deciding = [
-        Line(label, tuple(text(side.candidate, axes) for side in sides))
+        Line(
+            label, tuple((side, text(side.candidate, axes)) for side in sides), OPENS.get(label, "")
+        )
         for label, text in DECIDING.items()
     ]
     known = [
-        Line(label, tuple(_attribute(side.machine, name, show) for side in sides))
+        Line(label, tuple((side, _attribute(side.machine, name, show)) for side in sides))
         for name, label, show, _ in SHOWN
     ]
     return [*deciding, *known]
@@ -161,6 +178,15 @@ def _gpus(plan: Plan) -> str:
     return f"{plan.gpus} on {plan.nodes} machines" if plan.nodes > 1 else str(plan.gpus)
 
 
+OPENS = {
+    "Memory per GPU": "budget",
+    "Memory, low to high": "budget",
+    "Time": "times-from",
+    "Cost": "times-from",
+    "Price as published": "prices-title",
+    "Per hour, all machines": "prices-title",
+}
+
 DECIDING: Mapping[str, Callable[[Candidate, Axes], str]] = {
     "Status": lambda one, _: one.status.value,
     "Plan": lambda one, _: one.plan.plan.label,
@@ -174,5 +200,5 @@ DECIDING: Mapping[str, Callable[[Candidate, Axes], str]] = {
     "Per hour, all machines": lambda one, _: _hourly(one),
     "Availability": lambda one, _: one.offering.availability.value.replace("_", " "),
     "Weakest evidence": lambda one, _: f"{one.plan.weakest.fact}, {one.plan.weakest.grade.word}",
-    "Warnings": lambda one, _: "; ".join(found.sentence for found in one.warnings) or "none",
+    "Warnings": lambda one, _: " ".join(found.sentence for found in one.warnings) or "none",
 }

@@ -12,17 +12,19 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from evaluator.facts import RanBy
 from marketplace import listings
+from marketplace.evaluations import judge_listing
 from marketplace.evidence import (
     NotKept,
     NotReviewed,
     Origin,
     Preview,
+    Ran,
     expire,
     keep,
     preview,
     review,
 )
-from marketplace.forms import ChangeForm, PasteForm, PreviewedForm
+from marketplace.forms import ChangeForm, PasteForm, PreviewedForm, preset
 from marketplace.link_matrix import picture_of
 from marketplace.machines import machine_of
 from marketplace.models import Evidence, Listing, RentedMachine
@@ -60,7 +62,8 @@ def confirm(request: HttpRequest, listing_id: int) -> HttpResponse:
     if not form.is_valid():
         return _form_page(request, row, again, status=NOT_USABLE)
     try:
-        kept = keep(row, preview(row, form.cleaned_data["text"]), _origin(request, form))
+        ran = _ran(row, form)
+        kept = keep(row, preview(row, form.cleaned_data["text"]), _origin(request, form, ran))
     except NotKept as refused:
         again.add_error("text", str(refused))
         return _form_page(request, row, again, status=NOT_USABLE)
@@ -69,13 +72,26 @@ def confirm(request: HttpRequest, listing_id: int) -> HttpResponse:
     return redirect(f"{row.get_absolute_url()}#links-title")
 
 
-def _origin(request: HttpRequest, form: PreviewedForm) -> Origin:
+def _ran(row: Listing, form: PreviewedForm) -> Ran | None:
+    """What ran, where the form names it. Raises NotKept for a plan that the machine cannot have."""
+    slug, key = form.cleaned_data["workload"], form.cleaned_data["plan"].strip()
+    if not slug:
+        return None
+    keys = [one.plan.key for one in judge_listing(preset(slug), row).plans]
+    if key not in keys:
+        told = ", ".join(keys[:6])
+        raise NotKept(f"The plan {key[:40]!r} is none of this machine. Expected one of {told}, …")
+    return Ran(slug, key)
+
+
+def _origin(request: HttpRequest, form: PreviewedForm, ran: Ran | None) -> Origin:
     return Origin(
         uploader=cast(User, request.user),
         ran_by=RanBy(form.cleaned_data["ran_by"]),
         machine=form.cleaned_data["machine"],
         ran_at=form.cleaned_data["ran_at"],
         image=form.cleaned_data["image"],
+        ran=ran,
     )
 
 
@@ -105,6 +121,7 @@ def _preview_page(
         "form": form,
         "again": again,
         "shown": shown,
+        "figures": shown.figures,
         "lines": seen_lines(shown.sighting.facts) if shown.sighting else [],
         "links": picture_of(shown.sighting.topology, declared) if shown.sighting else None,
     }

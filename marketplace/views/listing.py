@@ -69,6 +69,7 @@ class Rental:
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed().annotate(page_day=day_of_pages()), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
+    shelf().settle([row])
     rented = own_machines(request.user, [row.pk]).get(row.pk)
     machine = machine_of(row, rented)
     verdict = judge_machine(workload, machine)
@@ -97,10 +98,14 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         **_picture(workload, plan),
         **links_context(row, request.user, machine, rented, plan),
     }
-    if drawn := DRAWN.get(request.GET.get("picture", "")):
+    wanted = request.GET.get("picture", "")
+    if drawn := DRAWN.get(wanted):
         template, name = drawn
         return drawing(template, name, context[name], f"listing-{row.pk}-{name}")
+    if wanted in (of_others := {f"links-{one.rented.pk}": one.links for one in context["others"]}):
+        return drawing("_links.svg", "links", of_others[wanted], f"listing-{row.pk}-{wanted}")
     context["picture_addresses"] = {key: changed(request, {"picture": key}) for key in DRAWN}
+    context["matrix_address"] = changed(request, {"picture": "links-"})
     return render_page(request, "listings/listing.html", context, fragment="listings/_plans.html")
 
 
@@ -117,6 +122,7 @@ def _similar(row: Listing) -> dict[str, Any]:
     found = held.page(passing, "price", 0, SIMILAR_SHOWN)
     others = Listing.objects.select_related("provider").only(*SIMILAR_COLUMNS).order_by()
     rows = others.in_bulk(found.keys)
+    held.settle(rows.values())
     return {
         "similar": [rows[key] for key in found.keys if key in rows],
         "similar_total": found.total,

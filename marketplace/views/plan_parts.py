@@ -13,12 +13,14 @@ from evaluator.jobs import Workload
 from evaluator.layouts import layout_of
 from evaluator.link_rates import link_rates
 from evaluator.machine import Machine
+from evaluator.memory import budget
 from evaluator.outlook import Outlook, outlook_of
 from evaluator.placement import placement_of
 from evaluator.plan_words import plan_words
 from evaluator.plans import Plan, refusal_of
 from evaluator.rentals import rental_of
 from evaluator.states import trainable_params
+from evaluator.time_sources import SPREAD, time_sources
 from evaluator.timing import step_estimate
 from evaluator.token_path import token_path
 from evaluator.verdict import MachineVerdict, PlanVerdict
@@ -103,9 +105,10 @@ def why_narrowest(verdict: MachineVerdict) -> str:
         before[_stopped_by(one)] = before.get(_stopped_by(one), 0) + 1
     if not before:
         return "no plan is narrower, so none asks less of a link"
-    told = ", ".join(f"{word} {count}" for word, count in before.items())
     count = sum(before.values())
-    return f"{count} narrower {'one is' if count == 1 else 'ones are'} ruled out ({told})"
+    told = ", ".join(f"{number} {word}" for word, number in before.items())
+    why = next(iter(before)) if len(before) == 1 else f"({told})"
+    return f"{count} narrower {'one is' if count == 1 else 'ones are'} ruled out {why}"
 
 
 def _stopped_by(one: PlanVerdict) -> str:
@@ -132,6 +135,7 @@ def plan_context(workload: Workload, machine: Machine, one: PlanVerdict) -> dict
     known = workload.model.dimensioned
     return {
         "plan": one,
+        "memory": budget(workload, one.plan),
         "diagram": diagram_of(workload, machine, one),
         "lines": plan_words(workload, one.plan, machine.gpu_count.value) if known else None,
         "rates": link_rates(workload, one.plan, machine),
@@ -155,6 +159,8 @@ def time_context(
             untimed.append((plan.label, why))
     what = "one token" if workload.serving else "one optimizer step"
     return {
+        "spread": SPREAD,
+        "sources": time_sources(workload, one.plan, machine),
         "strips": strips,
         "untimed": untimed,
         "times": timeline(strips, what),

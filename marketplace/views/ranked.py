@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+
+import numpy as np
 
 from evaluator.candidates import Candidate
-from evaluator.ranges import Range
-from evaluator.spending import Cost
-from evaluator.units import SECONDS_PER_HOUR, gib
-from marketplace.expressions import Node, matches
+from evaluator.facts import Grade
+from evaluator.hardware import Column
+from evaluator.ranking import Cut, Ranking
+from evaluator.shortlist import Shortlist
+from evaluator.units import GIB
+from evaluator.verdict import Status
+from marketplace.expressions import Check, Node, fold
+from marketplace.fleets import Offered
+from marketplace.rankings import FILTERED_OUT
+from marketplace.shelf import Words, compared
+from marketplace.views import columns
 from marketplace.views.axes import Axes
-from marketplace.views.columns import Column
 
 RANK = "rank"
 
 
-def columns_for(axes: Axes) -> list[Column]:
+GROUPED = "they stand below another offer of the same hardware"
+
+
+def columns_for(axes: Axes) -> list[columns.Column]:
     """Every column in its order. Ranges are filtered and sorted by their worse end."""
+    Column = columns.Column
     return [
         Column("machine", "Machine", hint="H100 or B200", fixed=True),
         Column("plan", "Plan", hint="not fsdp", fixed=True),
@@ -31,7 +43,7 @@ def columns_for(axes: Axes) -> list[Column]:
         Column("cost", axes.cost, numbers=True, unit=axes.cost_unit, hint="<=500"),
         Column("speed", "Speed", numbers=True, unit="tokens/s", hint=">=1000", shown=False),
         Column("hourly", "Per hour", numbers=True, hint="<=20"),
-        Column("seen", "Seen", numbers=True, unit="hours ago", hint="<=6"),
+        Column("seen", "Seen", numbers=True, unit=columns.AGO, hint="<=6"),
         Column("availability", "Availability", hint="available", shown=False),
         Column("provider", "Provider", hint="not acme", shown=False),
         Column("place", "Place", hint="eu or us", shown=False),
@@ -42,66 +54,73 @@ def columns_for(axes: Axes) -> list[Column]:
 
 RANKED = re.compile("[0-9]{1,9}")
 MOST_SKIPPED = 10**7
+MOST_KIN = 12
+"""Offers of the same hardware that a row names; the others are counted."""
 
 DESCENDING = frozenset({"speed", "evidence"})
 """Columns whose best end is the large one."""
 
-TIMED = frozenset({"time", "cost", "speed"})
+WORDS = frozenset({"machine", "plan", "status", "availability", "provider", "place", "evidence"})
+IN_ORDER = frozenset({"status", "evidence"})
+"""Words that have an order of their own, which is not that of the alphabet."""
+
+STATUSES, GRADES = tuple(Status), tuple(Grade)
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The value of each column of a candidate; None is unknown."""
+    """What each column of a ranking holds, for all rows at once: words, or numbers with NaN."""
 
     axes: Axes
     now: datetime
+    offered: Offered
+    ranking: Ranking
 
-    def of(self, key: str, one: Candidate) -> Any:
-        return PLAIN[key](one) if key in PLAIN else getattr(self, key)(one)
+    def passing(self, filters: Mapping[str, Node]) -> Column:
+        """By place, whether a row passes every expression."""
+        found = np.ones(len(self.ranking), dtype=bool)
+        for key, node in filters.items():
+            found = found & fold(node, self._check(key), operator.and_, operator.or_)
+        return found
 
-    def rank_by(self, key: str, one: Candidate) -> Any:
-        """The same, or what puts words in their proper order."""
-        return one.plan.weakest.grade if key == "evidence" else self.of(key, one)
+    def _check(self, key: str) -> Callable[[Check], Column]:
+        if key in WORDS:
+            return self._words(key).passing
+        numbers = self.numbers(key)
+        return lambda check: compared(numbers, check)
 
-    def time(self, one: Candidate) -> Any:
-        return _worst(self.axes.time_of(one))
+    def order_by(self, key: str) -> Column:
+        """Numbers that sort like the column; NaN where it is unknown."""
+        if key == RANK:
+            return np.arange(len(self.ranking), dtype=float)
+        if key in WORDS and key not in IN_ORDER:
+            return self._words(key).ranks()
+        return self.numbers(key)
 
-    def cost(self, one: Candidate) -> Any:
-        return _worst(self.axes.cost_of(one))
+    def _words(self, key: str) -> Words:
+        if key in self.offered.words:
+            held = self.offered.words[key]
+            return replace(held, number=held.number[self.ranking.offer])
+        names, number = self._named(key)
+        held = Words.of(names)
+        return replace(held, number=held.number[number])
 
-    def seen(self, one: Candidate) -> float | None:
-        at = one.offering.seen_at
-        return (self.now - at).total_seconds() / SECONDS_PER_HOUR if at else None
+    def _named(self, key: str) -> tuple[Sequence[str], Column]:
+        """Texts, and which of them each row has."""
+        if key == "plan":
+            return self.ranking.plans()
+        names = [one.value for one in STATUSES] if key == "status" else [one.word for one in GRADES]
+        return names, self.ranking.column(key).astype(np.int64)
+
+    def numbers(self, key: str) -> Column:
+        if key == "seen":
+            return self.offered.hours_since(self.now)[self.ranking.offer]
+        name, factor = self.axes.column_of(key) or (OWN.get(key, key), 1.0)
+        return self.ranking.column(name) / (GIB if key == "memory" else 1.0) * factor
 
 
-def _worst(values: Range | Cost | None) -> Any:
-    return None if values is None else values.high
-
-
-def _memory(one: Candidate) -> float | None:
-    needed = one.plan.fit.needed
-    return None if needed is None else gib(needed.high)
-
-
-def _machine(one: Candidate) -> str:
-    return f"{one.offering.title} {one.machine.gpu_count or ''} × {one.machine.gpu_model}"
-
-
-PLAIN: Mapping[str, Callable[[Candidate], Any]] = {
-    RANK: lambda one: one.rank,
-    "machine": _machine,
-    "plan": lambda one: one.plan.plan.label,
-    "status": lambda one: one.status.value,
-    "gpus": lambda one: one.plan.plan.gpus,
-    "memory": _memory,
-    "speed": lambda one: one.outlook.rate.low if one.outlook else None,
-    "hourly": lambda one: one.cost_per_hour,
-    "availability": lambda one: one.offering.availability.value.replace("_", " "),
-    "provider": lambda one: one.offering.provider,
-    "place": lambda one: f"{one.offering.region} {one.offering.zone}".strip() or None,
-    "evidence": lambda one: one.plan.weakest.grade.word,
-    "warnings": lambda one: len(one.warnings),
-}
+OWN = {"speed": "rate"}
+"""Names under which the ranking knows columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +147,30 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Kin:
+    """Other candidates on the hardware of a row: how many, and the first of them."""
+
+    count: int
+    rows: tuple[Candidate, ...]
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """One page. `single` is row 0, kept on top of the first page whatever the filters say.
 
-    `excluded` do not pass the filters. `kin` holds, by row, the other candidates on the same
-    hardware where they are grouped.
+    `kin` holds, by row, the other candidates on the same hardware where they are grouped.
     """
 
     rows: tuple[Candidate, ...] = ()
     single: Candidate | None = None
     single_passes: bool = True
-    excluded: tuple[Candidate, ...] = ()
     next_key: str = ""
     first_page: bool = True
-    kin: Mapping[str, tuple[Candidate, ...]] = field(default_factory=dict)
+    kin: Mapping[str, Kin] = field(default_factory=dict)
 
     @property
     def shown(self) -> tuple[Candidate, ...]:
@@ -152,10 +181,6 @@ class Ranked:
 def key_of(one: Candidate) -> str:
     """A row's own name in an address: its listing and its plan. A page is named by rank too."""
     return f"{one.offering.key}:{one.plan.plan.key}"
-
-
-def passes(one: Candidate, filters: Mapping[str, Node], values: Values) -> bool:
-    return all(matches(node, values.of(key, one)) for key, node in filters.items())
 
 
 def sliced(rows: Sequence[Candidate], asked: Asked) -> Ranked:
@@ -174,54 +199,80 @@ def _next_key(page: Sequence[Candidate], more: bool) -> str:
     return f"{page[-1].rank}:{key_of(page[-1])}" if page and more else ""
 
 
-def arranged(rows: Sequence[Candidate], asked: Asked, values: Values) -> Ranked:
-    """`rows` in rank order, row 0 first."""
-    single, others = (rows[0], rows[1:]) if rows else (None, ())
-    passing, excluded = _parted(others, asked.filters, values)
-    ordered = _ordered(passing, asked, values)
-    heads, kin = _grouped(ordered) if asked.grouped else (ordered, {})
-    start = _place_behind(heads, asked.after)
-    page = heads[start : start + asked.size]
-    return Ranked(
-        rows=tuple(page),
-        single=single,
-        single_passes=single is None or passes(single, asked.filters, values),
-        excluded=tuple(excluded),
-        next_key=_next_key(page, start + asked.size < len(heads)),
-        first_page=start == 0,
-        kin=kin,
-    )
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Places of a ranking in the order asked for. `heads` stand for their kin, where grouped."""
+
+    asked: Asked
+    passing: Column
+    heads: Column
+    kin: Mapping[int, Column]
+    start: int
+
+    @classmethod
+    def of(cls, asked: Asked, values: Values) -> Page:
+        passing = values.passing(asked.filters)
+        ordered = _ordered(passing, asked, values)
+        heads, kin = _grouped(ordered, values.ranking) if asked.grouped else (ordered, {})
+        start = _place_behind(heads, asked.after, values.ranking)
+        return cls(asked, passing, heads, kin, start)
+
+    @property
+    def shown(self) -> list[int]:
+        found: list[int] = self.heads[self.start : self.start + self.asked.size].tolist()
+        return found
+
+    @property
+    def cut(self) -> Cut:
+        """What the ranking writes out, and what no page shows."""
+        out = np.flatnonzero(~self.passing)
+        below = np.concatenate([NOWHERE, *self.kin.values()])
+        aside = {FILTERED_OUT: out[out > 0], GROUPED: below}
+        return Cut(self.shown, with_single=self.start == 0, aside=aside)
+
+    def ranked(self, result: Shortlist, ranking: Ranking) -> Ranked:
+        """The page with the rows that were written out."""
+        written = {one.rank: one for one in result.rows}
+        rows = [written[place] for place in self.shown]
+        more = self.start + self.asked.size < len(self.heads)
+        return Ranked(
+            rows=tuple(rows),
+            single=written.get(0),
+            single_passes=not len(self.passing) or bool(self.passing[0]),
+            next_key=_next_key(rows, more),
+            first_page=self.start == 0,
+            kin={key_of(written[head]): self._kin(head, ranking) for head in self.shown},
+        )
+
+    def _kin(self, head: int, ranking: Ranking) -> Kin:
+        places = self.kin.get(head, NOWHERE)
+        return Kin(len(places), tuple(map(ranking.brief, places[:MOST_KIN].tolist())))
 
 
-def _parted(
-    rows: Iterable[Candidate], filters: Mapping[str, Node], values: Values
-) -> tuple[list[Candidate], list[Candidate]]:
-    parts: tuple[list[Candidate], list[Candidate]] = ([], [])
-    for one in rows:
-        parts[not passes(one, filters, values)].append(one)
-    return parts
+NOWHERE = np.array([], dtype=np.int64)
 
 
-def _ordered(rows: list[Candidate], asked: Asked, values: Values) -> list[Candidate]:
+def _ordered(passing: Column, asked: Asked, values: Values) -> Column:
     """Stable: ties keep the ranking's order. What is unknown comes last, whichever way."""
-    known = [(values.rank_by(asked.sort, one), one) for one in rows]
+    places = np.flatnonzero(passing)
+    places = places[places > 0]
+    by = values.order_by(asked.sort)[places]
     backwards = asked.backwards != (asked.sort in DESCENDING)
-    with_value = [pair for pair in known if pair[0] is not None]
-    with_value.sort(key=lambda pair: pair[0], reverse=backwards)
-    return [one for _, one in with_value] + [one for value, one in known if value is None]
+    found: Column = places[np.argsort(-by if backwards else by, kind="stable")]
+    return found
 
 
-def _grouped(rows: Iterable[Candidate]) -> tuple[list[Candidate], dict[str, tuple[Candidate, ...]]]:
+def _grouped(ordered: Column, ranking: Ranking) -> tuple[Column, dict[int, Column]]:
     """The first of each hardware and plan stands for all; the others are told below it."""
-    groups: dict[tuple[str, str], list[Candidate]] = {}
-    for one in rows:
-        groups.setdefault((one.offering.configuration, one.plan.plan.key), []).append(one)
-    heads = [group[0] for group in groups.values()]
-    return heads, {key_of(group[0]): tuple(group[1:]) for group in groups.values()}
+    _, first, number = np.unique(ranking.hardware[ordered], return_index=True, return_inverse=True)
+    by_group = np.argsort(number, kind="stable")
+    parts = np.split(ordered[by_group], np.cumsum(np.bincount(number))[:-1])
+    return ordered[np.sort(first)], {int(part[0]): part[1:] for part in parts if len(part)}
 
 
-def _place_behind(rows: Sequence[Candidate], key: str) -> int:
+def _place_behind(heads: Column, key: str, ranking: Ranking) -> int:
     """Of the row that follows the one with this key; 0 where no row has it any more."""
-    wanted = key.partition(":")[2]
-    places = (place for place, one in enumerate(rows, 1) if key_of(one) == wanted)
-    return next(places, 0) if key else 0
+    _, _, name = key.partition(":")
+    offer, _, plan = name.partition(":")
+    at = np.flatnonzero(heads == ranking.place_of(offer, plan)) if key else NOWHERE
+    return int(at[0]) + 1 if len(at) else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from html import unescape
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from evaluator.candidates import Candidate
 from evaluator.reports import evaluator_version
 from evaluator.workload import workload_presets
 from marketplace.forms import PastedDemands, PresetDemands, as_workload, gpu_models, read_json
@@ -123,15 +125,19 @@ def _show(request: HttpRequest, kept: SavedShortlist, *, own: bool) -> HttpRespo
     found = question.answer(request.user if own else None)
     context: dict[str, Any] = {"section": "saved", "kept": kept, "own": own}
     if found is not None:
-        context |= _today(question, found, kept)
+        ranked = question.rows_on(found, {row["key"] for row in kept.rows})
+        context |= _today(question, found, kept, ranked)
     if own and kept.token:
         context["share_address"] = request.build_absolute_uri(f"/shared/{kept.token}/")
     return render_page(request, "saved/one.html", context)
 
 
-def _today(question: Question, found: Answer, kept: SavedShortlist) -> dict[str, Any]:
+def _today(
+    question: Question, found: Answer, kept: SavedShortlist, ranked: Sequence[Candidate]
+) -> dict[str, Any]:
+    """`ranked` are the rows of today on the listings that were kept."""
     result = found.result
-    everything = [freeze(one) for one in (*result.rows, *result.unranked, *result.near_misses)]
+    everything = [freeze(one) for one in (*ranked, *result.unranked, *result.near_misses)]
     shown = [freeze(one) for one in found.ranked.shown]
     return {
         "changes": changes(kept.rows, everything, shown),

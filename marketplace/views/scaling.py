@@ -23,9 +23,11 @@ from marketplace import listings
 from marketplace.drawing.loglog import LogLog, Measure, loglog
 from marketplace.forms import preset_names
 from marketplace.machines import machine_of
+from marketplace.measured import compared, spreads
 from marketplace.models import Listing
 from marketplace.runs import looks_at, predicted_rate, runs_of, spread_of
 from marketplace.seen_machines import machines_seen
+from marketplace.shelf import shelf
 from marketplace.views.drawings import drawing
 from marketplace.views.listing import chosen_preset
 from marketplace.views.pages import render_page
@@ -39,6 +41,7 @@ PICTURES = {"strong": "strong-scaling", "weak": "weak-scaling"}
 @require_safe
 def scaling(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed(), pk=listing_id)
+    shelf().settle([row])
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     machine = machine_of(row)
     curves = _curves(workload, machine, row)
@@ -62,7 +65,12 @@ def _evidence(request: HttpRequest, row: Listing, machine: Machine) -> dict[str,
     looks = looks_at(row, request.user)
     runs = runs_of(row, machine, looks)
     seen, total = machines_seen(request.user, looks)
+    figures = compared(machine, looks, row.pk)
     return {
+        "figures": figures,
+        "figure_spreads": spreads(figures),
+        "judged": [one for one in figures if one.inside is not None],
+        "inside": [one for one in figures if one.inside],
         "runs": runs,
         "machines": total,
         "against": [one for one in seen if one.contradicts],

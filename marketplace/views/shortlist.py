@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,10 +16,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evaluator.candidates import Candidate
-from evaluator.shortlist import BEYOND_LIMIT, SAME_ELSEWHERE
+from evaluator.shortlist import BEYOND_LIMIT
 from evaluator.workload import workload_presets
 from marketplace.advising import advised, rows_to_advise
-from marketplace.evaluations import FILTERED_OUT
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.shelf import shelf
 from marketplace.views.answers import Answer, Question
@@ -44,7 +42,6 @@ CARRIED = ("workload", "tokens", "deadline")
 
 NUMERIC = frozenset({"memory", "time", "cost", "speed", "hourly", "gpus"})
 ELSEWHERE = "they stand on other pages"
-GROUPED = "they stand below another offer of the same hardware"
 
 
 @login_not_required
@@ -95,6 +92,7 @@ def _answer(request: HttpRequest, question: Question, context: Mapping[str, Any]
     page |= {
         "next": changed(request, {"after": found.ranked.next_key}),
         "first": changed(request, {}),
+        "job": found.workload if page.get("pasted") else None,
         "scatter_address": changed(request, {"picture": "scatter"}),
         "carried": [(name, request.GET[name]) for name in CARRIED if request.GET.get(name)],
     }
@@ -106,7 +104,7 @@ def _shape(request: HttpRequest, question: Question) -> dict[str, Any]:
     return {
         "form": question.form,
         "columns": question.columns,
-        "drawn": [_head(request, question, one.key, one.title) for one in question.drawn],
+        "drawn": [_head(request, question, one.key, one.head) for one in question.drawn],
         "shown": Drawn.of(question.columns.shown),
         "rank_head": _head(request, question, RANK, "#"),
         "sort": f"{'-' if question.backwards else ''}{question.sort}",
@@ -139,10 +137,9 @@ def answer_context(found: Answer) -> dict[str, Any]:
         "shown_count": result.total - sum(hidden.values()),
         "hidden": hidden,
         "numeric": NUMERIC,
-        "widest": found.widest if len(result.rows) == found.widest else None,
         "near_misses": result.near_misses,
         "unranked": result.unranked[:UNRANKED_SHOWN],
-        "unranked_more": max(0, len(result.unranked) - UNRANKED_SHOWN),
+        "unranked_more": max(0, result.unranked_total - UNRANKED_SHOWN),
         "implied": implied(found),
         "elsewhere": _offered_more_than_once(found),
     }
@@ -151,14 +148,7 @@ def answer_context(found: Answer) -> dict[str, Any]:
 def hidden_because(found: Answer) -> dict[str, int]:
     """Every listing that no part of this page shows, under the first reason that holds."""
     ranked, shown = found.ranked, {one.offering.key for one in _shown(found)}
-    counts, seen = Counter(found.result.hidden), set(shown)
-    kin = chain.from_iterable(ranked.kin.values())
-    for reason, ones in ((GROUPED, kin), (FILTERED_OUT, ranked.excluded)):
-        for one in ones:
-            if one.offering.key not in seen:
-                seen.add(one.offering.key)
-                counts[reason] += 1 + len(one.alike)
-                counts[SAME_ELSEWHERE] -= len(one.alike)
+    counts = Counter(found.result.hidden)
     others = found.result.total - len(shown) - counts.total()
     counts[BEYOND_LIMIT if ranked.first_page else ELSEWHERE] += others
     return {reason: count for reason, count in counts.items() if count}

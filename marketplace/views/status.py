@@ -34,7 +34,7 @@ def status(request: HttpRequest) -> HttpResponse:
             "ageing": settings.AGEING_HOURS,
             "hidden": settings.HIDDEN_HOURS,
         },
-        "in_trouble": [standing for standing in found if standing.state in IN_TROUBLE],
+        "in_trouble": [one for one in found if one.state in IN_TROUBLE or one.aged],
     }
     return render_page(request, "status/status.html", context, fragment="status/_sources.html")
 

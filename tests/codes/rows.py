@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from evaluator.facts import RanBy
 from evaluator.findings import Code
-from marketplace import evaluations
+from marketplace import rankings
 from marketplace.evidence import Origin, keep, preview, review, seen_elsewhere
 from marketplace.models import Evidence
 from marketplace.models.evidence import EvidenceState
@@ -32,7 +32,7 @@ def _mismatched() -> Made:
 
 def _own() -> Made:
     kept = _kept()
-    return evaluations.judged_by(kept.listing, kept.machine)[1]
+    return rankings.judged_by(kept.listing, kept.machine)[1]
 
 
 def _elsewhere() -> Made:

@@ -45,6 +45,16 @@ def assumed(workload: Workload, key: str) -> str:
 # --- the table
 
 
+@pytest.mark.parametrize(
+    ("spelt", "listed"),
+    [("vLLM", "vllm"), ("llamacpp", "llama.cpp"), ("TRTLLM", "tensorrt-llm"), ("mlc", "mlc")],
+)
+def test_a_listed_engine_has_one_name_however_it_is_spelt(spelt: str, listed: str) -> None:
+    job = serving(spelt).serving
+    assert job
+    assert job.engine == listed
+
+
 @pytest.mark.parametrize("name", ["vllm", "sglang", "tensorrt-llm", "llama.cpp"])
 def test_every_engine_with_known_changes_has_several_ranges(name: str) -> None:
     ranges = engines()[name]
@@ -315,6 +325,15 @@ def test_scores_and_margin_leave_less_for_the_cache() -> None:
     ]
     assert rooms[1]
     assert rooms[0] < rooms[1] > rooms[2]  # type: ignore[operator]
+
+
+def test_every_sequence_of_a_context_is_set_aside_at_start() -> None:
+    context = {"max_model_len": 8192, "input_tokens": 16, "output_tokens": 16, "concurrency": 4}
+    eight = 8192 * 32 * 2 * 8 * 128 * 2
+    for name, sequences in (("llama.cpp", 4), ("vllm", 1)):
+        least = part(serving(name, **context), "kv_cache").low
+        assert least == pytest.approx(sequences * eight, rel=0.003)
+    assert part(serving("sglang", **context), "kv_cache").high < eight
 
 
 def test_a_budget_says_what_its_version_changed() -> None:

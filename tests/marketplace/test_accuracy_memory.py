@@ -127,6 +127,16 @@ def test_an_engine_starts_where_one_sequence_fits(
     assert (summary.cases, summary.within_tolerance) == (1, 1)
 
 
+@pytest.mark.parametrize(("sequences", "started"), [(1, True), (4, True), (5, False)])
+def test_llama_cpp_starts_where_all_its_sequences_fit(
+    tmp_path: Path, sequences: int, started: bool
+) -> None:
+    context = {"engine": "llama.cpp", "max_model_len": 32_768, "max_num_seqs": sequences}
+    room = {"observed": {"kv_gib": 18.0}, "tolerance": "exact"}
+    stated = case("fits", started, "bool", workload=context, **room)
+    assert score(written(tmp_path / "cases.jsonl", stated)).within_tolerance == 1
+
+
 def test_a_bound_is_checked_on_its_own_side(tmp_path: Path) -> None:
     above = case("weights", 20, "GB", tolerance="lower_bound")
     below = case("weights", 10, "GB", tolerance="lower_bound")

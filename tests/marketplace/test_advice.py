@@ -14,7 +14,7 @@ from django.utils import timezone
 from evaluator.advice import Advice
 from evaluator.candidates import Candidate
 from evaluator.workload import parse_workload
-from marketplace import evaluations, sources, sync
+from marketplace import rankings, sources, sync
 from marketplace.advising import advised
 from marketplace.catalog.registry import SAMPLES
 from marketplace.samples.server import serve_samples
@@ -54,7 +54,7 @@ def told(django_db_setup: None, django_db_blocker: Any) -> Iterator[Told]:
 
 def _row_one(document: dict[str, Any]) -> tuple[Candidate, Advice]:
     workload = parse_workload(document)
-    result = evaluations.shortlist_for(workload)
+    result = rankings.shortlist_for(workload)
     (pair,) = advised(workload, result, result.rows[1:2], timezone.now())
     return pair
 

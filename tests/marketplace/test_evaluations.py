@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from evaluator.fields import InvalidWorkload
 from evaluator.workload import parse_workload, workload_presets
-from marketplace import evaluations
+from marketplace import evaluations, rankings
 from marketplace.models import Evaluation, Fact, Listing, Outbox, Source, Verdict, Workload
 from tests.pages.catalog import make_listing, make_source
 
@@ -62,15 +62,15 @@ def test_each_configuration_is_judged_once_and_kept(source: Source, judged: list
 
 def test_needs_choose_among_verdicts(source: Source) -> None:
     document = {**workload_presets()[SLUG], "needs": {"max_price_per_hour": 5}, "name": "cheap"}
-    assert evaluations.shortlist_for(parse_workload(document)).hidden
+    assert rankings.shortlist_for(parse_workload(document)).hidden
 
 
 def test_kept_verdicts_cost_a_fixed_number_of_queries(
     source: Source, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    evaluations.shortlist_for(workload())
+    rankings.shortlist_for(workload())
     with django_assert_num_queries(8):
-        evaluations.shortlist_for(workload())
+        rankings.shortlist_for(workload())
 
 
 def test_a_fact_that_expires_changes_the_configuration(source: Source) -> None:
@@ -86,21 +86,21 @@ def test_a_fact_that_expires_changes_the_configuration(source: Source) -> None:
         expires_at=timezone.now() + timedelta(days=1),
     )
     Listing.objects.update(configuration="")
-    evaluations.shortlist_for(workload())
+    rankings.shortlist_for(workload())
     listing.refresh_from_db()
     while_measured = listing.configuration
     Fact.objects.filter(pk=fact.pk).update(expires_at=timezone.now())
-    evaluations.shortlist_for(workload())
+    rankings.shortlist_for(workload())
     listing.refresh_from_db()
     assert listing.configuration != while_measured
 
 
 def test_another_version_of_the_evaluator_names_all_configurations_anew(source: Source) -> None:
     Listing.objects.filter(sku="h100-0").update(configuration="of-another-version")
-    assert evaluations.name_configurations(Listing.objects.all()) == 1
+    assert rankings.name_configurations(Listing.objects.all()) == 1
     evaluated()
     Listing.objects.filter(sku="h100-0").update(configuration="of-this-version")
-    assert evaluations.name_configurations(Listing.objects.all()) == 0
+    assert rankings.name_configurations(Listing.objects.all()) == 0
 
 
 def test_a_report_of_another_shape_is_judged_again(source: Source, judged: list[str]) -> None:
@@ -131,13 +131,13 @@ def test_verdicts_of_a_version_long_gone_are_forgotten(source: Source) -> None:
 
 def test_listings_without_a_fingerprint_are_not_one_machine(source: Source) -> None:
     Listing.objects.update(configuration="")
-    found = evaluations.shortlist_for(workload())
+    found = rankings.shortlist_for(workload())
     assert found.configurations == 2
     assert not Listing.objects.filter(configuration="").exists()
 
 
 def test_a_subset_of_listings_can_be_ranked(source: Source) -> None:
-    found = evaluations.shortlist_for(workload(), Listing.objects.filter(gpu_model="L40S"))
+    found = rankings.shortlist_for(workload(), Listing.objects.filter(gpu_model="L40S"))
     assert [row.machine.gpu_model for row in found.rows] == ["L40S"]
 
 

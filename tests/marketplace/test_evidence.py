@@ -14,7 +14,7 @@ from evaluator.findings import Code
 from evaluator.link_verdicts import LinkWord
 from evaluator.machine import LinkClass
 from evaluator.workload import parse_workload
-from marketplace import evaluations
+from marketplace import evaluations, rankings
 from marketplace.evidence import (
     NotKept,
     NotReviewed,
@@ -242,8 +242,8 @@ def test_the_shortlist_ranks_with_the_viewers_own_machine(
     huge = parse_workload({"name": "t", "task": "serve", "model": {"preset": "llama-3.1-405b"},
                            "weights_format": "fp8"})  # fmt: skip
     put(eight, ada, PAIRS)
-    before = evaluations.shortlist_for(huge, keep=False, viewer=bob)
-    mine = evaluations.shortlist_for(huge, keep=False, viewer=ada)
+    before = rankings.shortlist_for(huge, keep=False, viewer=bob)
+    mine = rankings.shortlist_for(huge, keep=False, viewer=ada)
     plans = [[one.plan.plan.key for one in (*r.rows, *r.near_misses)] for r in (before, mine)]
     assert plans[0] != plans[1]
     codes = {found.code for one in (*mine.rows, *mine.near_misses) for found in one.findings}
@@ -257,7 +257,7 @@ def test_an_own_machine_is_a_configuration_of_its_own(eight: Listing, ada: User)
     judged = {
         row.machine.configuration
         for viewer in (ada, None)
-        for row in evaluations.shortlist_for(SERVE_70B, viewer=viewer).rows
+        for row in rankings.shortlist_for(SERVE_70B, viewer=viewer).rows
     }
     assert judged == {own, eight.configuration}
 
@@ -270,7 +270,7 @@ def test_too_large_a_paste_is_refused_before_it_is_read(eight: Listing) -> None:
 def test_every_code_about_who_brought_what_is_produced(eight: Listing, ada: User) -> None:
     mismatched = preview(eight, sample("2-gpus-nvlink")).findings
     kept = put(eight, ada, PAIRS)
-    _, own = evaluations.judged_by(eight, kept.machine)
+    _, own = rankings.judged_by(eight, kept.machine)
     review(kept.pk, ACCEPTED, None)
     made = {found.code for found in (*mismatched, *own, *seen_elsewhere(eight))}
     assert {Code.EVIDENCE_MISMATCH, Code.OWN_EVIDENCE, Code.MEASURED_ELSEWHERE} <= made

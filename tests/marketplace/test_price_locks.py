@@ -15,6 +15,7 @@ from marketplace import sync
 from marketplace.listings import current, offerings
 from marketplace.locks import is_price, with_lock
 from marketplace.models import Listing, Source
+from marketplace.shelf import shelf
 from tests.marketplace.conftest import THREE
 from tests.marketplace.site import Site, page
 
@@ -110,3 +111,19 @@ def test_a_sync_after_the_last_day_brings_the_catalogs_price_back(
         synced.refresh_from_db()
         assert synced.machine_hour_amount == Decimal(20)
         assert asked_of(synced)[0][0] == 20
+
+
+def test_every_page_asks_the_catalogs_price_once_the_last_day_is_over(
+    client: Client, synced: Listing
+) -> None:
+    address = synced.get_absolute_url()
+    with time_machine.travel("2027-01-31 12:00Z"):
+        lock(client, synced, "18.50 USD", lock_until="2027-01-31")
+        assert ">18.50 USD</a>" in client.get(address).content.decode()
+        assert shelf().numbers["price"].tolist().count(18.5) == 1
+    with time_machine.travel("2027-02-01 12:00Z"):
+        for page_of in (address, "/listings/"):
+            text = client.get(page_of).content.decode()
+            assert "20.00 USD" in text
+            assert "18.50 USD" not in text
+        assert 18.5 not in shelf().numbers["price"].tolist()

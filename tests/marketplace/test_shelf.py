@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketplace.expressions import matches, parse_numbers, parse_words
-from marketplace.shelf import Shelf, Words, shelf
+from marketplace.expressions import Check, matches, parse_numbers, parse_words
+from marketplace.shelf import MOST_LOOKED, Shelf, Words, shelf
 from tests.pages.catalog import make_listing, make_source
 
 COUNTS = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=25)
@@ -101,3 +101,16 @@ def test_it_is_read_again_only_when_something_changed() -> None:
     assert shelf() is first
     make_listing(source, "new")
     assert len(shelf().keys) == 2
+
+
+def test_a_search_is_made_once_for_its_words_and_never_for_others() -> None:
+    words = Words.of(["H100 a", "H100 b", None, "A100"])
+    for _ in range(2):
+        assert words.passing(Check("has", "h100")).tolist() == [True, True, False, False]
+        assert words.passing(Check("lacks", "h100")).tolist() == [False, False, False, True]
+        assert words.passing(Check("is", "h100")).tolist() == [False] * 4
+        assert words.passing(Check("is", "a100")).tolist() == [False, False, False, True]
+    assert len(words._looked) == 3
+    for number in range(MOST_LOOKED):
+        words.passing(Check("has", str(number)))
+    assert len(words._looked) == MOST_LOOKED

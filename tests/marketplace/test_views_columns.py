@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 from xml.etree import ElementTree
@@ -9,9 +10,11 @@ from xml.etree import ElementTree
 import pytest
 from django.test import Client
 
+from evaluator.candidates import Candidate
 from marketplace.models import Source
-from marketplace.views.ranked import Ranked
+from marketplace.views.ranked import Ranked, key_of
 from tests.pages.catalog import make_listing, make_price, make_source
+from tests.pages.large_catalog import fill
 
 pytestmark = pytest.mark.django_db
 
@@ -158,7 +161,7 @@ def test_a_place_behind_the_last_row_shows_none(client: Client, catalog: Source)
 def test_the_same_hardware_stands_together(client: Client, catalog: Source) -> None:
     found = ranked(client, f"{SERVE}&group=yes")
     assert titles(found) == ["M 0"]
-    assert [len(kin) for kin in found.kin.values()] == [4]
+    assert [kin.count for kin in found.kin.values()] == [4]
     assert "4 more offers of the same hardware" in page(client, f"{SERVE}&group=yes")
 
 
@@ -246,3 +249,46 @@ def test_a_pasted_workload_has_the_same_columns(client: Client, catalog: Source)
         "/workloads/", {"workload": text, "hourly": "<=15", "drop": "hourly"}
     )
     assert len(titles(dropped.context["ranked"])) == 5
+
+
+@pytest.fixture
+def many(nothing_kept: None) -> None:
+    """More ranked rows than any page writes out, prices from 0.5 to 80 USD."""
+    fill(900, 300)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("hourly=>=60", lambda one: one.cost_per_hour >= 60),
+        ("sort=-hourly", lambda one: one.cost_per_hour >= 60),
+        ("sort=-time", lambda one: one.outlook.tpot.high > 0.01),
+        ("gpus=4", lambda one: one.plan.plan.gpus == 4),
+    ],
+)
+def test_a_column_looks_at_every_ranked_row(
+    client: Client, many: None, query: str, first: Callable[[Candidate], bool]
+) -> None:
+    address, seen = f"{SERVE}&{query}&limit=100", []
+    while address:
+        context = client.get(address).context
+        seen += context["ranked"].rows
+        counted = context["shown_count"] + sum(context["hidden"].values())
+        assert counted == context["result"].total == 900
+        address = context["next"] if context["ranked"].next_key else ""
+    keys = [key_of(one) for one in seen]
+    assert len(keys) == len(set(keys))
+    assert first(seen[0])
+    assert max(one.rank or 0 for one in seen) > 500
+
+
+@pytest.mark.parametrize("query", ["&limit=2", "&limit=2&hourly=<20"])
+def test_it_counts_all_that_serve_without_a_comparable_price(
+    client: Client, catalog: Source, query: str
+) -> None:
+    for at in range(24):
+        odd = make_listing(catalog, f"odd-{at}", title=f"odd {at}", amount=None)
+        make_price(odd, Decimal("0.89"), basis="unknown", machine_per_hour=None)
+    context = client.get(SERVE + query).context
+    assert len(context["unranked"]) <= 20
+    assert context["unranked_more"] == 25 - 20

@@ -307,7 +307,7 @@ def test_every_group_of_a_plan_says_what_it_moves_and_what_would_clear_it(
     assert "tensor parallel over" in page
     assert "per optimizer step" in page
     assert "Cleared by:" in page
-    assert "a rented test hour: 19.92 USD" in page
+    assert 'a rented test hour: <a href="#prices-title">19.92 USD</a>' in page
 
 
 def test_a_kept_paste_shows_its_facts_and_why_it_is_old(

@@ -52,7 +52,7 @@ def test_the_narrowest_that_fits_is_marked_with_its_reason(client: Client) -> No
 
 def test_where_narrower_plans_fail_the_title_says_by_what(client: Client) -> None:
     page = words(client.get(HERE, {**TRAINED, **EIGHT}))
-    assert "narrower ones are ruled out (by memory" in page
+    assert "narrower ones are ruled out by memory" in page
 
 
 def test_the_narrowest_that_meets_the_targets_may_be_a_wider_one(client: Client) -> None:

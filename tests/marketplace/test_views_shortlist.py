@@ -64,7 +64,7 @@ def test_each_row_shows_plan_memory_price_age_and_evidence(client: Client, catal
     page = " ".join(client.get("/").content.decode().split())
     assert "one GPU" in page
     assert "of 71.7" in page
-    assert re.search(r"2\.49 USD</strong></a> <span [^>]+>per machine-hour, on demand", page)
+    assert re.search(r"2\.49 USD</strong> <span [^>]+>per machine-hour, on demand", page)
     assert "3 h ago</time>" in page
     assert "#grade-declared" in page
 
@@ -156,11 +156,11 @@ def test_a_listing_link_carries_the_workload(client: Client, catalog: Source) ->
 
 def test_the_memory_figure_opens_its_derivation(client: Client, catalog: Source) -> None:
     page = client.get("/").content.decode()
-    address = r"/listings/\d+/\?workload=serve-llama-8b&amp;plan=[\w-]+(?=#memory)"
+    address = r"/listings/\d+/\?workload=serve-llama-8b&amp;plan=[\w-]+(?=#budget)"
     found = re.search(address, page)
     assert found
     derived = client.get(found[0].replace("&amp;", "&")).content.decode()
-    assert 'id="memory"' in derived
+    assert 'id="budget"' in derived
     assert "Formula, inputs, source" in derived
 
 

@@ -15,8 +15,8 @@ from evaluator.fields import InvalidWorkload
 from evaluator.jobs import Workload
 from evaluator.workload import parse_workload, workload_presets
 from marketplace.checks import TAG as ENVIRONMENT
-from marketplace.evaluations import shortlist_for
 from marketplace.management.shortlist_shapes import SHAPES, closing_words
+from marketplace.rankings import shortlist_for
 
 NOTHING_MATCHES, USAGE = 1, 2
 LARGEST_FILE = 2_000_000

@@ -53,6 +53,29 @@ def test_a_matrix_says_the_same_in_whatever_form_it_comes(form: str) -> None:
     assert reading.gpu_numa_id == (None,) * 4
 
 
+WRAPPED = """\
+        GPU0    GPU1    GPU2    GPU3    GPU4
+GPU5    GPU6    GPU7    CPU Affinity
+NUMA Affinity   GPU NUMA ID
+"""
+
+
+def test_a_header_that_a_narrow_terminal_wrapped_is_one_header() -> None:
+    rows = [["X" if at == to else "NV18" for to in range(8)] for at in range(8)]
+    lines = (
+        f"GPU{at}    {'    '.join(row[:5])}\n{'    '.join(row[5:])}    0-55    0\nN/A\n"
+        for at, row in enumerate(rows)
+    )
+    reading = one(WRAPPED + "".join(lines))
+    assert reading.matrix == tuple(map(tuple, rows))
+    assert reading.numa_affinity == ("0",) * 8
+
+
+def test_a_header_that_stands_twice_names_no_gpu_twice() -> None:
+    head = MATRIX.split("\n")[1]
+    assert one(MATRIX.replace(head, f"{head}\n{head}", 1)).matrix == tuple(map(tuple, ROWS))
+
+
 def test_a_row_whose_x_is_not_its_own_is_not_believed() -> None:
     shifted = MATRIX.replace("GPU2\tSYS\tSYS\tX\tNV12", "GPU2\tSYS\tX\tX\tNV12")
     reading = one(shifted)
@@ -61,12 +84,19 @@ def test_a_row_whose_x_is_not_its_own_is_not_believed() -> None:
     assert Trouble.UNKNOWN_CLASS in troubles(reading.problems)
 
 
+def test_a_last_row_that_was_cut_before_its_x_moves_no_class() -> None:
+    lines = [line for line in MATRIX.split("\n")[:6] if not line.startswith("GPU1")]
+    matrix = one("\n".join(lines[:-1]) + "\nGPU3\tSYS\tNV12").matrix
+    assert matrix
+    assert (matrix[3][0], matrix[3][1], matrix[3][2]) == ("SYS", None, "NV12")
+
+
 def test_without_a_header_a_gpu_stands_in_the_column_of_its_number() -> None:
     headless = "GPU0\tX\tNV4\tSYS\nGPU1\tNV4\tX\tSYS\nGPU2\tSYS\tX\n"
     reading = one(headless)
     assert reading.gpu_count == 3
     assert reading.matrix
-    assert reading.matrix[2] == ("SYS", None, "X")
+    assert reading.matrix[2] == ("SYS", "SYS", "X")
 
 
 H100 = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)\n"
@@ -115,6 +145,12 @@ def test_a_query_of_slots_shows_the_narrow_one() -> None:
     assert {Sign.PCIE_LINK_NARROW, Sign.PCIE_IDLE_DOWNTRAINED} <= reading.signs
     assert (reading.power_limit_w, reading.ecc) == ((350.0, 350.0), (True, False))
     assert [fault.gpus for fault in sight([reading]).topology.faults] == [(1,)]
+
+
+def test_a_query_of_the_fabric_shows_the_gpu_that_is_not_ready() -> None:
+    rows = "NVIDIA H100 80GB HBM3, Completed, Success\nNVIDIA H100 80GB HBM3, In Progress, N/A\n"
+    topology = sight([one(f"name, fabric.state, fabric.status\n{rows}")]).topology
+    assert [fault.kind for fault in topology.faults] == [FaultKind.FABRIC_MANAGER]
 
 
 def test_a_query_of_which_rows_are_lost_keeps_the_numbers_of_the_others() -> None:

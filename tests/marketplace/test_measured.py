@@ -1,0 +1,106 @@
+"""Speeds that somebody measured, from the paste to the page that holds them to a prediction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from evaluator.facts import RanBy
+from marketplace.evidence import NotKept, Origin, Ran, keep, preview, review
+from marketplace.models import Evidence, Listing, MeasuredFigure
+from marketplace.models.evidence import EvidenceState
+from tests.pages.catalog import make_listing, make_source
+
+pytestmark = pytest.mark.django_db
+SERVED = Path(__file__).parent.parent / "samples" / "evidence" / "engine-serve.txt"
+TP2 = Ran("serve-llama-8b", "tp2")
+
+
+@pytest.fixture
+def eight() -> Listing:
+    return make_listing(make_source())
+
+
+@pytest.fixture
+def ada(client: Client) -> User:
+    user = User.objects.create_user("ada")
+    client.force_login(user)
+    return user
+
+
+def words(response: Any) -> str:
+    return " ".join(response.content.decode().split())
+
+
+def text(rate: str = "2000.00") -> str:
+    return SERVED.read_text("utf-8").replace("2000.00", rate)
+
+
+def kept(row: Listing, by: User, rate: str = "2000.00") -> Evidence:
+    found = keep(row, preview(row, text(rate)), Origin(by, RanBy.RENTER, ran=TP2))
+    review(found.pk, EvidenceState.ACCEPTED, None)
+    return found
+
+
+def test_a_paste_is_shown_kept_and_compared(client: Client, eight: Listing, ada: User) -> None:
+    said = words(
+        client.post(f"/listings/{eight.pk}/evidence/", {"text": text(), "ran_by": "renter"})
+    )
+    assert "The output shows 3 speeds. Nothing is stored yet." in said
+    form = {"text": text(), "ran_by": "renter", "workload": TP2.workload, "plan": TP2.plan}
+    client.post(f"/listings/{eight.pk}/evidence/keep/", form)
+    assert MeasuredFigure.objects.count() == 3
+    page = words(client.get(f"/evidence/listings/{eight.pk}/"))
+    assert "of 3 speeds inside" in page
+    assert "2,000 tokens/s" in page
+    assert "13.1 ms" in page
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "Name the workload and the plan that ran"),
+        ({"workload": "serve-llama-8b", "plan": "tp7"}, "is none of this machine. Expected one of"),
+        ({"workload": "nothing", "plan": "tp2"}, "Select a valid choice"),
+    ],
+)
+def test_speeds_without_what_ran_are_not_kept(
+    client: Client, eight: Listing, ada: User, given: dict[str, str], expected: str
+) -> None:
+    form = {"text": text(), "ran_by": "renter", **given}
+    response = client.post(f"/listings/{eight.pk}/evidence/keep/", form)
+    assert response.status_code == 422
+    assert expected in words(response)
+    assert not Evidence.objects.exists()
+
+
+def test_the_page_tells_inside_outside_and_spread(
+    client: Client, eight: Listing, ada: User
+) -> None:
+    predicted = client.get(f"/plans/?listing={eight.pk}&workload={TP2.workload}&plan={TP2.plan}")
+    rate = predicted.context["sources"].figures[2].estimate.value
+    for value in (rate.typical, rate.low / 2):
+        kept(eight, ada, f"{value:.2f}")
+    context = client.get(f"/evidence/listings/{eight.pk}/").context
+    told = [one.inside for one in context["figures"] if one.metric == "output rate of all GPUs"]
+    assert told == [False, True]
+    (spread,) = (one for one in context["figure_spreads"] if one.unit == "tokens/s")
+    assert (spread.count, spread.low) == (2, pytest.approx(rate.low / 2, rel=1e-3))
+
+
+def test_pending_speeds_are_their_uploaders_alone(
+    client: Client, eight: Listing, ada: User
+) -> None:
+    keep(eight, preview(eight, text()), Origin(None, RanBy.RENTER, ran=TP2))
+    assert client.get(f"/evidence/listings/{eight.pk}/").context["figures"] == []
+
+
+def test_an_unreadable_text_without_speeds_stays_refused(eight: Listing, ada: User) -> None:
+    shown = preview(eight, "nothing that anybody can read")
+    assert not shown.storable
+    with pytest.raises(NotKept):
+        keep(eight, shown, Origin(ada, RanBy.RENTER, ran=TP2))
