@@ -111,9 +111,10 @@ class Ranking:
         race = self.race
         return Clerk(self.workload, race.fleet, race.choices, race.terms, self.inside, self.now)
 
-    def brief(self, place: int) -> Candidate:
-        """A row with its machine, plan and price alone, for a mention."""
-        return self._clerk().brief(self._entries([place])[0], place)
+    def briefs(self, places: Sequence[int]) -> tuple[Candidate, ...]:
+        """Rows with their machine, plan and price alone, for a mention."""
+        pairs, clerk = zip(self._entries(places), places, strict=True), self._clerk()
+        return tuple(clerk.brief(entry, place) for entry, place in pairs)
 
     def place_of(self, offer: str, plan: str) -> int:
         """Of the last row that shows a plan by its key on an offer by its key; -1 is none."""
@@ -244,5 +245,5 @@ class Ranking:
             yield (*pair, one.findings, one.availability)
 
     def _warned(self, place: int) -> int:
-        made = self.brief(place)
+        (made,) = self.briefs([place])
         return len(replace(made, findings=findings_on(made, self.now)).warnings)

@@ -15,13 +15,13 @@ from evaluator.answers import MEMORY_UNKNOWN, NOT_KNOWN, WHY
 from evaluator.candidates import Candidate
 from evaluator.choices import Choices, too_little_known
 from evaluator.clerk import Clerk, Entry
-from evaluator.contest import Field, Heat, down_to, field_of, nearness, on_one_gpu, order
+from evaluator.contest import Field, Heat, down_to, field_of, first_of, nearness, on_one_gpu, order
 from evaluator.economics import Terms, terms_of
 from evaluator.fleet import Fleet
 from evaluator.front import front_of
 from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
-from evaluator.judging import Judged, judge_hardware
+from evaluator.judging import NOBODY, Judged, judge_hardware
 from evaluator.offers import Offering
 from evaluator.rates import PRECISION
 
@@ -136,8 +136,8 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Lanes in the order of their bounds, of which the first `count` groups are wanted; so many as
-    `first` says are timed at once.
+    """Lanes with their bounds, of which the first `count` groups are wanted; so many as `first`
+    says are timed at once.
     """
 
     heat: Heat
@@ -149,7 +149,13 @@ class Queue:
     @property
     def cases(self) -> Column:
         """Of the lanes that are timed at once."""
-        return self.heat.leaders.case[self.rows[: self.first]]
+        return self.heat.leaders.case[self.ahead(self.first)]
+
+    def ahead(self, count: int) -> Column:
+        """The lanes with the best bounds."""
+        if count >= len(self.rows):
+            return self.rows
+        return self.rows[first_of(self.bounds, np.arange(len(self.rows)), count)]
 
 
 @dataclass
@@ -248,15 +254,12 @@ class Race:
 
     def _queue(self, heat: Heat, marked: Column, count: int) -> Queue:
         """What serves, as far as it is of words that may come to the top."""
-        rows, count = np.flatnonzero(marked), max(0, count)
+        rows = np.flatnonzero(marked) if count > 0 else NOBODY
         rows = down_to(heat.leaders.tier, rows, heat.lanes.groups, count)
         if not self.choices.rule.timed or not len(rows):
             return Queue(heat, rows, (), count, len(rows))
         bounds = self._bounds(heat.leaders.keep(rows))
-        hopeful = np.lexsort(bounds[::-1])
-        rows, bounds = rows[hopeful], tuple(bound[hopeful] for bound in bounds)
-        enough = np.searchsorted(np.cumsum(heat.lanes.groups[rows]), count) + 1
-        return Queue(heat, rows, bounds, count, max(int(enough), FEW))
+        return Queue(heat, rows, bounds, count, max(count, FEW))
 
     def _first(self, queue: Queue) -> Field:
         """The first groups of a queue, in order, with their best plans. Lanes whose bounds are
@@ -264,7 +267,7 @@ class Race:
         """
         taken = queue.first
         while True:
-            rows = queue.rows[:taken]
+            rows = queue.ahead(taken)
             self.choices.settle(queue.heat.leaders.case[rows])
             best = queue.heat.front(rows, queue.count, self._by_rule)
             if taken >= len(queue.rows):
