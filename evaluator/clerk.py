@@ -60,7 +60,7 @@ class Clerk:
     def brief(self, entry: Entry, rank: int) -> Candidate:
         """With its own plan alone, and without findings, outlook and other places."""
         at = int(self.fleet.machine[entry.offer])
-        return replace(self._priced(entry, self._verdict_with(at, [entry.plan])), rank=rank)
+        return replace(self._priced(entry, self._kept(at, frozenset({entry.plan}))), rank=rank)
 
     def _priced(self, entry: Entry, machine: MachineVerdict) -> Candidate:
         at, offer = int(self.fleet.machine[entry.offer]), self.fleet.offers[entry.offer]
@@ -91,10 +91,13 @@ class Clerk:
         """Cut down to the plans that a list shows."""
         judged = self.choices.judged
         shown = {entry.plan, entry.narrowest, int(judged.single.plan[judged.case[at]])}
-        numbers = frozenset(one for one in shown if one is not None and one != NONE)
-        if (at, numbers) not in judged.machines:
-            judged.machines[at, numbers] = self._verdict_with(at, numbers)
-        return judged.machines[at, numbers]
+        return self._kept(at, frozenset(one for one in shown if one is not None and one != NONE))
+
+    def _kept(self, at: int, numbers: frozenset[int]) -> MachineVerdict:
+        held = self.choices.judged.machines
+        if (at, numbers) not in held:
+            held[at, numbers] = self._verdict_with(at, numbers)
+        return held[at, numbers]
 
     def _verdict_with(self, at: int, numbers: Iterable[int]) -> MachineVerdict:
         """Its plans narrowest first."""

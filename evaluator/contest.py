@@ -228,10 +228,13 @@ def first_of(keys: Sequence[Column], rows: Column, count: int) -> Column:
 
 def down_to(key: Column, rows: Column, sizes: Column, count: int) -> Column:
     """The rows with the lowest keys, whose sizes add up to `count`, and all equal to the last.
+    Whole numbers are small and not below 0.
 
     Nothing after them can come into the first `count`.
     """
-    values, place = np.unique(key[rows], return_inverse=True)
-    held = np.cumsum(np.bincount(place, sizes[rows], minlength=len(values)))
+    place = key[rows]
+    if not np.issubdtype(place.dtype, np.integer):
+        _, place = np.unique(place, return_inverse=True)
+    held = np.cumsum(np.bincount(place, sizes[rows]))
     found: Column = rows[place <= np.searchsorted(held, count)]
     return found

@@ -191,6 +191,7 @@ def _larger_gpu(memory: MemoryBudget) -> Change:
     return Change("usable_gib", str(least), f"{words}{_cards(least * GIB)}.")
 
 
+@lru_cache(maxsize=1024)
 def _cards(needed_bytes: int) -> str:
     """The smallest published card of each vendor that reports so much, as words."""
     enough = [one for one in specs() if (one.usable_bytes or 0) >= needed_bytes]

@@ -7,7 +7,7 @@ rows are written out only where a page shows them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -111,9 +111,10 @@ class Ranking:
         race = self.race
         return Clerk(self.workload, race.fleet, race.choices, race.terms, self.inside, self.now)
 
-    def brief(self, place: int) -> Candidate:
-        """A row with its machine, plan and price alone, for a mention."""
-        return self._clerk().brief(self._entries([place])[0], place)
+    def briefs(self, places: Sequence[int]) -> tuple[Candidate, ...]:
+        """Rows with their machine, plan and price alone, for a mention."""
+        pairs, clerk = zip(self._entries(places), places, strict=True), self._clerk()
+        return tuple(clerk.brief(entry, place) for entry, place in pairs)
 
     def place_of(self, offer: str, plan: str) -> int:
         """Of the last row that shows a plan by its key on an offer by its key; -1 is none."""
@@ -176,14 +177,13 @@ class Ranking:
 
     def _memory(self) -> Column:
         """Bytes per GPU."""
-        pairs = zip(self.rows.plan.tolist(), self._kind.tolist(), strict=True)
+        pairs = list(zip(self.rows.plan.tolist(), self._kind.tolist(), strict=True))
         number, firsts = numbered(pairs)
-        return np.array([self._needed(first) for first in firsts])[number]
+        return np.array([self._needed(*pairs[first]) for first in firsts])[number]
 
-    def _needed(self, place: int) -> float:
-        kind = self.race.fleet.hardware.kinds[self._kind[place]]
-        plan = self._judged.plans[self.rows.plan[place]]
-        found = self._judged.book.fit(plan, kind.usable_bytes_per_gpu.value).needed
+    def _needed(self, plan: int, kind: int) -> float:
+        usable = self.race.fleet.hardware.kinds[kind].usable_bytes_per_gpu.value
+        found = self._judged.book.fit(self._judged.plans[plan], usable).needed
         return np.nan if found is None else found.high
 
     @property
@@ -234,14 +234,16 @@ class Ranking:
 
     def _warnings(self) -> Column:
         """How many findings may change the decision: rows of one machine, plan and doubt share."""
-        number, firsts = numbered(map(self._doubts, range(len(self))))
+        number, firsts = numbered(self._doubts())
         return np.array([self._warned(first) for first in firsts])[number]
 
-    def _doubts(self, place: int) -> tuple[object, ...]:
-        one = self.race.fleet.offers[self.rows.offer[place]]
-        plan = int(self.rows.plan[place])
-        return (int(self._machine[place]), plan, one.findings, one.availability)
+    def _doubts(self) -> Iterator[tuple[object, ...]]:
+        """By place, all that decides how many there are."""
+        pairs = zip(self._machine.tolist(), self.rows.plan.tolist(), strict=True)
+        for offer, pair in zip(self.rows.offer.tolist(), pairs, strict=True):
+            one = self.race.fleet.offers[offer]
+            yield (*pair, one.findings, one.availability)
 
     def _warned(self, place: int) -> int:
-        made = self.brief(place)
+        (made,) = self.briefs([place])
         return len(replace(made, findings=findings_on(made, self.now)).warnings)

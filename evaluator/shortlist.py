@@ -15,13 +15,13 @@ from evaluator.answers import MEMORY_UNKNOWN, NOT_KNOWN, WHY
 from evaluator.candidates import Candidate
 from evaluator.choices import Choices, too_little_known
 from evaluator.clerk import Clerk, Entry
-from evaluator.contest import Field, Heat, down_to, field_of, nearness, on_one_gpu, order
+from evaluator.contest import Field, Heat, down_to, field_of, first_of, nearness, on_one_gpu, order
 from evaluator.economics import Terms, terms_of
 from evaluator.fleet import Fleet
 from evaluator.front import front_of
 from evaluator.hardware import Column
 from evaluator.jobs import Needs, Workload
-from evaluator.judging import Judged, judge_hardware
+from evaluator.judging import NOBODY, Judged, judge_hardware
 from evaluator.offers import Offering
 from evaluator.rates import PRECISION
 
@@ -43,6 +43,7 @@ class Shortlist:
     Every offering is shown in one of the three or counted in `hidden` by reason. `rule` says in
     words why the order is as it is. `front` are those of all ranked offers, shown or not, that no
     other beats in cost, time and evidence at once; empty where that was not asked for.
+    `unranked_total` counts the unranked that are not shown, too.
     """
 
     total: int
@@ -52,6 +53,7 @@ class Shortlist:
     hidden: Mapping[str, int] = field(default_factory=dict)
     currency: str = "USD"
     configurations: int = 0
+    unranked_total: int = 0
     rule: str = ""
     front: tuple[Candidate, ...] = ()
 
@@ -116,6 +118,7 @@ def told(
         hidden={reason: count for reason, count in race.hidden.items() if count},
         currency=race.terms.currency,
         configurations=race.fleet.distinct(asked),
+        unranked_total=race.unranked_total,
         rule=race.choices.rule.sentence,
     )
 
@@ -133,8 +136,8 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Lanes in the order of their bounds, of which the first `count` groups are wanted; so many as
-    `first` says are timed at once.
+    """Lanes with their bounds, of which the first `count` groups are wanted; so many as `first`
+    says are timed at once.
     """
 
     heat: Heat
@@ -146,7 +149,13 @@ class Queue:
     @property
     def cases(self) -> Column:
         """Of the lanes that are timed at once."""
-        return self.heat.leaders.case[self.rows[: self.first]]
+        return self.heat.leaders.case[self.ahead(self.first)]
+
+    def ahead(self, count: int) -> Column:
+        """The lanes with the best bounds."""
+        if count >= len(self.rows):
+            return self.rows
+        return self.rows[first_of(self.bounds, np.arange(len(self.rows)), count)]
 
 
 @dataclass
@@ -220,6 +229,13 @@ class Race:
         self._count_hidden(parts)
         return parts
 
+    @property
+    def unranked_total(self) -> int:
+        """Groups that serve at no comparable price, those that no part shows included."""
+        others = self._without(self.single)
+        marked = others.leaders.serves & others.leaders.unranked
+        return int(others.lanes.groups[marked].sum())
+
     def _ranked(self, heat: Heat, count: int) -> Queue:
         return self._queue(heat, heat.leaders.serves & ~heat.leaders.unranked, count)
 
@@ -238,15 +254,12 @@ class Race:
 
     def _queue(self, heat: Heat, marked: Column, count: int) -> Queue:
         """What serves, as far as it is of words that may come to the top."""
-        rows, count = np.flatnonzero(marked), max(0, count)
+        rows = np.flatnonzero(marked) if count > 0 else NOBODY
         rows = down_to(heat.leaders.tier, rows, heat.lanes.groups, count)
         if not self.choices.rule.timed or not len(rows):
             return Queue(heat, rows, (), count, len(rows))
         bounds = self._bounds(heat.leaders.keep(rows))
-        hopeful = np.lexsort(bounds[::-1])
-        rows, bounds = rows[hopeful], tuple(bound[hopeful] for bound in bounds)
-        enough = np.searchsorted(np.cumsum(heat.lanes.groups[rows]), count) + 1
-        return Queue(heat, rows, bounds, count, max(int(enough), FEW))
+        return Queue(heat, rows, bounds, count, max(count, FEW))
 
     def _first(self, queue: Queue) -> Field:
         """The first groups of a queue, in order, with their best plans. Lanes whose bounds are
@@ -254,7 +267,7 @@ class Race:
         """
         taken = queue.first
         while True:
-            rows = queue.rows[:taken]
+            rows = queue.ahead(taken)
             self.choices.settle(queue.heat.leaders.case[rows])
             best = queue.heat.front(rows, queue.count, self._by_rule)
             if taken >= len(queue.rows):

@@ -65,6 +65,7 @@ class Words:
     folded: tuple[str, ...]
     number: Column
     _looked: OrderedDict[tuple[bool, Any], Column] = field(default_factory=OrderedDict)
+    _places: list[Column] = field(default_factory=list)
 
     @classmethod
     def of(cls, texts: Sequence[str | None]) -> Words:
@@ -92,10 +93,12 @@ class Words:
 
     def ranks(self) -> Column:
         """The place of each row's text among all, in order; NaN where it is unknown."""
-        order = sorted(range(len(self.names)), key=lambda at: self.folded[at])
-        places = np.full(len(self.names) + 1, np.nan)
-        places[order] = np.arange(len(order))
-        return places[self.number]
+        if not self._places:
+            order = sorted(range(len(self.names)), key=lambda at: self.folded[at])
+            places = np.full(len(self.names) + 1, np.nan)
+            places[order] = np.arange(len(order))
+            self._places.append(places)
+        return np.asarray(self._places[0][self.number])
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class Nesting:
         self._stretches: dict[Element, Stretch | None] = {}
         self._runs: dict[Element, int] = {}
         self._number = 0
+        self._above: dict[Element, list[Element]] = {}
         for cpu in cpus:
             for pci in parts(cpu):
                 self._measure(pci)
@@ -53,7 +54,7 @@ class Nesting:
 
         NODE is the safe reading inside one CPU: the file does not state the root complexes.
         """
-        first, second = bridges(one), bridges(other)
+        first, second = self._bridges(one), self._bridges(other)
         if first and second and first[0] is second[0]:
             return "PIX"
         if meeting(first, second):
@@ -62,12 +63,16 @@ class Nesting:
 
     def proves(self, one: Element, other: Element) -> bool:
         """Whether no lost line could have made the road of two devices look better than it is."""
-        first, second = bridges(one), bridges(other)
-        bridge = meeting(first, second)
+        bridge = meeting(self._bridges(one), self._bridges(other))
         if bridge is None:
             return self.all_cores or cpu_of(one) is not cpu_of(other)
         runs = [self._runs.get(branch(bridge, device)) for device in (one, other)]
         return runs[0] is not None and runs[0] == runs[1]
+
+    def _bridges(self, device: Element) -> list[Element]:
+        if device not in self._above:
+            self._above[device] = bridges(device)
+        return self._above[device]
 
     def _measure(self, pci: Element) -> Stretch | None:
         below = [self._measure(part) for part in parts(pci)]
@@ -145,8 +150,15 @@ def bridges(device: Element) -> list[Element]:
 
 
 def meeting(first: list[Element], second: list[Element]) -> Element | None:
-    """The nearest bridge that two devices have in common."""
-    return next((bridge for bridge in first if any(bridge is one for one in second)), None)
+    """The nearest bridge that two devices have in common: from the outermost on, they share all
+    down to it.
+    """
+    shared = None
+    for one, other in zip(reversed(first), reversed(second), strict=False):
+        if one is not other:
+            break
+        shared = one
+    return shared
 
 
 def branch(bridge: Element, device: Element) -> Element:

@@ -164,6 +164,8 @@ def _take_row(table: Table, row: Row, cut: bool, shortened: bool) -> None:
         table.problems.append(problem)
         table.signs.add(Sign.UNKNOWN_TOKEN)
         return
+    if len(cells) <= table.devices.index(row.name):
+        return  # only its own X shows that no cell before was lost; the rows above have these pairs
     for other, cell in zip(table.devices, cells, strict=False):
         if other != row.name:
             _take_cell(table, row, other, cell)

@@ -31,6 +31,7 @@ from marketplace.views.paging import whole_number
 from marketplace.workbooks import judge_machine
 
 FEWEST, MOST = 2, 4
+UNKNOWN = "unknown"
 NOT_USABLE = 422
 
 
@@ -54,6 +55,11 @@ class Line:
     @property
     def texts(self) -> tuple[str, ...]:
         return tuple(text for _, text in self.sides)
+
+    @property
+    def open(self) -> bool:
+        """Whether nothing is known on any side."""
+        return set(self.texts) == {UNKNOWN}
 
     @property
     def differs(self) -> bool:
@@ -82,7 +88,8 @@ def compare(request: HttpRequest) -> HttpResponse:
         "slug": "" if request.POST else data.get("workload", ""),
         "sides": sides,
         "differing": [line for line in lines if line.differs],
-        "equal": [line for line in lines if not line.differs],
+        "equal": [line for line in lines if not line.differs and not line.open],
+        "open": [line for line in lines if not line.differs and line.open],
     }
     return render_page(request, "shortlist/compare.html", context)
 
@@ -113,8 +120,9 @@ def _sides(
         plan = _plan(verdict, plan_key)
         if plan is not None:
             found = candidate_of([offered[key]], verdict, plan, terms_of(workload))
-            whole = with_findings(with_outlook(found, workload, machine), timezone.now())
-            yield Compared(row, machine, whole)
+            if found.status.serves:
+                found = with_outlook(found, workload, machine)
+            yield Compared(row, machine, with_findings(found, timezone.now()))
 
 
 def _plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:
@@ -192,5 +200,5 @@ DECIDING: Mapping[str, Callable[[Candidate, Axes], str]] = {
     "Per hour, all machines": lambda one, _: _hourly(one),
     "Availability": lambda one, _: one.offering.availability.value.replace("_", " "),
     "Weakest evidence": lambda one, _: f"{one.plan.weakest.fact}, {one.plan.weakest.grade.word}",
-    "Warnings": lambda one, _: "; ".join(found.sentence for found in one.warnings) or "none",
+    "Warnings": lambda one, _: " ".join(found.sentence for found in one.warnings) or "none",
 }

@@ -246,7 +246,7 @@ class Page:
 
     def _kin(self, head: int, ranking: Ranking) -> Kin:
         places = self.kin.get(head, NOWHERE)
-        return Kin(len(places), tuple(map(ranking.brief, places[:MOST_KIN].tolist())))
+        return Kin(len(places), ranking.briefs(places[:MOST_KIN].tolist()))
 
 
 NOWHERE = np.array([], dtype=np.int64)

@@ -139,7 +139,7 @@ def answer_context(found: Answer) -> dict[str, Any]:
         "numeric": NUMERIC,
         "near_misses": result.near_misses,
         "unranked": result.unranked[:UNRANKED_SHOWN],
-        "unranked_more": max(0, len(result.unranked) - UNRANKED_SHOWN),
+        "unranked_more": max(0, result.unranked_total - UNRANKED_SHOWN),
         "implied": implied(found),
         "elsewhere": _offered_more_than_once(found),
     }

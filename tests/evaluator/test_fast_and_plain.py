@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -108,8 +109,14 @@ def shown(part: Sequence[Candidate]) -> list[Shown]:
     ]
 
 
+@pytest.mark.parametrize("few", [None, 1], ids=["most at once", "lane by lane"])
 @pytest.mark.parametrize("name", list(WORKLOADS))
-def test_columns_and_single_listings_give_one_shortlist(name: str) -> None:
+def test_columns_and_single_listings_give_one_shortlist(
+    name: str, few: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few lanes are timed before bounds tell whether another may still matter."""
+    if few:
+        monkeypatch.setattr(sys.modules["evaluator.shortlist"], "FEW", few)
     by, workload = random.Random(name), WORKLOADS[name]
     made = {one.fingerprint(): one for one in (some_machine(by) for _ in range(14))}
     held = Machines(workload, made)

@@ -76,3 +76,27 @@ def test_no_door_opens_on_a_default_secret(tmp_path: Path, door: tuple[str, ...]
     done = services.run(*door, check=False)
     assert done.returncode != 0
     assert "linkproof.E001" in done.stderr
+
+
+def test_a_list_in_a_terminal_reads_no_admin_no_addresses_and_no_adapter(tmp_path: Path) -> None:
+    """They are half of what a cold process would import."""
+    code = """
+import sys
+from marketplace.management.commands import shortlist
+unused = ("marketplace.admin", "marketplace.urls", "marketplace.catalog.registry", "httpx", "lxml")
+show(read=[name for name in unused if name in sys.modules])
+"""
+    assert Installation({"LINKPROOF_DATA_DIR": str(tmp_path)}).python(code) == {"read": []}
+
+
+def test_the_checks_read_the_admin_themselves(tmp_path: Path) -> None:
+    code = """
+import sys
+from marketplace.checks import check_admin
+name = "marketplace.admin"
+before = name in sys.modules
+found = [str(one) for one in check_admin()]
+show(before=before, found=found, after=name in sys.modules)
+"""
+    said = Installation({"LINKPROOF_DATA_DIR": str(tmp_path)}).python(code)
+    assert said == {"before": False, "found": [], "after": True}

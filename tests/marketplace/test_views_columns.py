@@ -280,3 +280,15 @@ def test_a_column_looks_at_every_ranked_row(
     assert len(keys) == len(set(keys))
     assert first(seen[0])
     assert max(one.rank or 0 for one in seen) > 500
+
+
+@pytest.mark.parametrize("query", ["&limit=2", "&limit=2&hourly=<20"])
+def test_it_counts_all_that_serve_without_a_comparable_price(
+    client: Client, catalog: Source, query: str
+) -> None:
+    for at in range(24):
+        odd = make_listing(catalog, f"odd-{at}", title=f"odd {at}", amount=None)
+        make_price(odd, Decimal("0.89"), basis="unknown", machine_per_hour=None)
+    context = client.get(SERVE + query).context
+    assert len(context["unranked"]) <= 20
+    assert context["unranked_more"] == 25 - 20

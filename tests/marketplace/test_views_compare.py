@@ -87,3 +87,16 @@ def test_unknown_is_a_value_to_compare(client: Client, pair: list[Listing]) -> N
     texts = {line.label: line.texts for line in context["differing"]}
     assert texts["vCPUs"] == ("192 (declared)", "unknown")
     assert texts["Price as published"][1] == "no price published"
+
+
+def test_what_does_not_fit_promises_no_time_and_no_cost(client: Client) -> None:
+    source = make_source()
+    small = make_listing(source, "small", gpu_model="L4", gpu_count=1, link=None)
+    large = make_listing(source, "large")
+    picks = f"pick={small.pk}:one&pick={large.pk}:tp8-pp2"
+    context = client.get(f"/compare/?workload=train-llama-70b&tokens=1000000&{picks}").context
+    lines = {line.label: line.texts for line in (*context["differing"], *context["equal"])}
+    assert lines["Time"][0] == "not timed"
+    assert lines["Cost"][0] == "unknown"
+    assert context["open"]
+    assert all(set(line.texts) == {"unknown"} for line in context["open"])

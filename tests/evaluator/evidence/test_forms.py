@@ -84,12 +84,19 @@ def test_a_row_whose_x_is_not_its_own_is_not_believed() -> None:
     assert Trouble.UNKNOWN_CLASS in troubles(reading.problems)
 
 
+def test_a_last_row_that_was_cut_before_its_x_moves_no_class() -> None:
+    lines = [line for line in MATRIX.split("\n")[:6] if not line.startswith("GPU1")]
+    matrix = one("\n".join(lines[:-1]) + "\nGPU3\tSYS\tNV12").matrix
+    assert matrix
+    assert (matrix[3][0], matrix[3][1], matrix[3][2]) == ("SYS", None, "NV12")
+
+
 def test_without_a_header_a_gpu_stands_in_the_column_of_its_number() -> None:
     headless = "GPU0\tX\tNV4\tSYS\nGPU1\tNV4\tX\tSYS\nGPU2\tSYS\tX\n"
     reading = one(headless)
     assert reading.gpu_count == 3
     assert reading.matrix
-    assert reading.matrix[2] == ("SYS", None, "X")
+    assert reading.matrix[2] == ("SYS", "SYS", "X")
 
 
 H100 = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from evaluator.evidence import Reading, Sign, Trouble, read_evidence
@@ -127,6 +129,27 @@ def test_a_paste_without_its_indentation_proves_no_bridge() -> None:
     flat = "\n".join(line.strip() for line in switched_pairs().split("\n"))
     assert pair(flat, 0, 1) == ("PIX", None)
     assert pair(flat, 0, 4) == ("SYS", "SYS")
+
+
+def test_many_devices_at_the_ends_of_long_chains_are_compared_soon() -> None:
+    """As many as are read, each below bridges of its own: no two have one in common."""
+
+    def chains(count: int) -> str:
+        lines = []
+        for at in range(count):
+            bridge = f'<pci busid="0000:{at % 256:02x}:00.0" class="0x060400">'
+            card = f'<pci busid="0001:{at % 256:02x}:00.0" class="0x030200">'
+            lines.append(f'{bridge * 40}{card}<gpu dev="{at}" sm="90"/></pci>{"</pci>" * 40}')
+        return f'<system><cpu numaid="0">{"".join(lines)}</cpu></system>'
+
+    def seconds(count: int) -> float:
+        begun = time.process_time()
+        assert read(chains(count)).gpu_count == count
+        return time.process_time() - begun
+
+    small, large = seconds(25), seconds(250)
+    print(f"250 GPUs against 25: {large / small:.0f} times, 100 times the pairs")
+    assert large < 300 * small + 0.5
 
 
 def test_masks_prove_processors_only_where_each_core_stands_once() -> None:
