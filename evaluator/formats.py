@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from evaluator.gguf import GGUF_MIXES, Mix
 from evaluator.ranges import Range, exact
 
 
@@ -16,6 +17,7 @@ class WeightFormat:
     `whole` is True where the figure is an average over every tensor of the model, `experts_only`
     where only expert matrices are quantised. `mapped` is True where an engine holds the file as it
     is, without tensors of its own beside it. `group` weights share a scale that cannot be divided.
+    Of a `mix` the ends of the model take other bits than its layers.
     """
 
     bits: Range
@@ -24,6 +26,7 @@ class WeightFormat:
     experts_only: bool = False
     mapped: bool = False
     group: int = 1
+    mix: Mix | None = None
 
 
 _SCALED_4BIT = "4 bits + 16-bit scale (and zero point) per group of 128, or of 32"
@@ -51,46 +54,14 @@ WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
     ),
 }
 
-GGUF_BITS: Mapping[str, float] = {
-    "F32": 32.0,
-    "F16": 16.0,
-    "BF16": 16.0,
-    "Q8_0": 8.5,
-    "Q6_K": 6.56,
-    "Q5_1": 6.02,
-    "Q5_K_M": 5.70,
-    "Q5_K_S": 5.54,
-    "Q5_0": 5.54,
-    "Q4_1": 5.03,
-    "Q4_K_M": 4.89,
-    "Q4_K_S": 4.62,
-    "Q4_0": 4.55,
-    "IQ4_NL": 4.68,
-    "IQ4_XS": 4.46,
-    "MXFP4_MOE": 4.34,
-    "Q3_K_L": 4.28,
-    "Q3_K_M": 3.95,
-    "Q3_K_S": 3.57,
-    "IQ3_M": 3.76,
-    "IQ3_S": 3.66,
-    "IQ3_XS": 3.50,
-    "IQ3_XXS": 3.25,
-    "Q2_K": 3.16,
-    "Q2_K_S": 2.97,
-    "IQ2_M": 2.93,
-    "IQ2_S": 2.74,
-    "IQ2_XS": 2.59,
-    "IQ2_XXS": 2.38,
-    "IQ1_M": 2.15,
-    "IQ1_S": 2.00,
-}
-"""Published bits per weight over all tensors; those below 4 bits by llama.cpp,
-tools/quantize/README.md, of an 8B; Q4_1 and Q5_1 are blocks of 32 with two 16-bit numbers each, and
-a head of Q6_K. The mix depends on the model: Q4_K_M is 4.84 to 4.94 in most and
-5.22 in one, so the range below is wide on the high side."""
+GGUF_PLAIN: Mapping[str, float] = {"F32": 32.0, "F16": 16.0, "BF16": 16.0, "Q8_0": 8.5}
+"""Bits per weight of files with every matrix alike."""
+GGUF_MXFP4 = 4.34
+"""Mean bits per weight of MXFP4_MOE: experts at 4.25, all else at 8.5 (llama.cpp#15253)."""
 
+GGUF_NAMES = (*GGUF_PLAIN, "MXFP4_MOE", *GGUF_MIXES)
 GGUF_SPREAD = Range(0.96, 1.0, 1.07)
-UNMIXED = frozenset({"F32", "F16", "BF16", "Q8_0"})
+"""The mix of the layers depends on the model: Q4_K_M is 4.84 to 4.94 in most and 5.22 in one."""
 
 KV_BYTES: Mapping[str, float] = {
     "auto": 2,
@@ -179,15 +150,20 @@ INDEX_BITS = 0.03
 """A 32-bit group index for each row of a matrix of 1,024 columns or more (GPTQ's `g_idx`)."""
 
 
-def _gguf(mix: str) -> WeightFormat | None:
-    bits = GGUF_BITS.get(mix)
-    if bits is None:
-        return None
-    spread = exact(1) if mix in UNMIXED else GGUF_SPREAD
-    return WeightFormat(spread.scaled(bits), "published bits per weight", whole=True, mapped=True)
+def _gguf(name: str) -> WeightFormat | None:
+    if name in GGUF_PLAIN:
+        return _mapped(exact(GGUF_PLAIN[name]))
+    if name == "MXFP4_MOE":
+        return _mapped(GGUF_SPREAD.scaled(GGUF_MXFP4))
+    mix = GGUF_MIXES.get(name)
+    return _mapped(GGUF_SPREAD.scaled(mix.mean), mix) if mix else None
+
+
+def _mapped(bits: Range, mix: Mix | None = None) -> WeightFormat:
+    return WeightFormat(bits, "published bits per weight", whole=True, mapped=True, mix=mix)
 
 
 def weight_format_names() -> tuple[str, ...]:
     sized = (f"{method}:g{size}" for method in GROUPED for size in USUAL_GROUPS)
     columns = (f"{method}:{PER_CHANNEL}" for method in GROUPED)
-    return (*WEIGHT_FORMATS, *sized, *columns, *(f"gguf:{mix}" for mix in GGUF_BITS))
+    return (*WEIGHT_FORMATS, *sized, *columns, *(f"gguf:{name}" for name in GGUF_NAMES))

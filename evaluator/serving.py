@@ -132,8 +132,14 @@ def _free_margin(runs: Engine) -> Component | None:
 
 def on_host(sizes: Sizes, runs: Engine, form: WeightFormat, plan: Plan, rank: RankClass) -> Number:
     """Bytes of an embedding that waits in host memory, since rows of it are only looked up."""
-    bits = form.bits.typical if form.whole else 16
+    bits = _table_bits(form)
     return choose(rank.has_embedding, sizes.looked_up * runs.table_on_host * bits / 8 / plan.tp, 0)
+
+
+def _table_bits(form: WeightFormat) -> float:
+    if form.mix:
+        return form.mix.table
+    return float(form.bits.typical) if form.whole else 16
 
 
 def less(size: Range, gone: Number) -> Range:

@@ -101,7 +101,7 @@ class StageTable:
             Piece(*key, params, counts[key[0]], heads, experts, axis)
             for key, (params, axis) in zip(self.keys, numbers, strict=True)
         )
-        return Stage(rank, tuple(pieces), self._by_kind(times))
+        return Stage(rank, tuple(pieces), self._by_kind(times), self._tied[which])
 
     def _times(self, which: Column, held: Column, rank: RankClass) -> Column:
         """Layers of each group; those that predict further are alike to the last one."""

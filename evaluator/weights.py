@@ -6,9 +6,13 @@ from functools import lru_cache
 
 from evaluator.budgets import Component
 from evaluator.formats import WeightFormat, weight_format
+from evaluator.gguf import Mix
 from evaluator.jobs import Workload
 from evaluator.parameters import Split, others, total_params
 from evaluator.partition import (
+    COPY,
+    FIRST,
+    LAST,
     Piece,
     RankClass,
     Rule,
@@ -67,7 +71,7 @@ def weights_bytes(
     held = exact(0.0)
     for piece in stage.pieces:
         local = local_params(piece, plan) * piece.count
-        held += _bits(form, piece, loaded).scaled(local / 8)
+        held += _bits(form, piece, stage.tied, loaded).scaled(local / 8)
     whole = held + _beyond_text(stage, beyond, form, plan)
     return whole.times(_spread(form, plan, loaded))
 
@@ -85,7 +89,9 @@ def _uncovered(shape: ModelShape, form: WeightFormat, plan: Plan, loaded: bool) 
     return Range(bits.low * spread.low, bits.typical, bits.high * spread.high)
 
 
-def _bits(form: WeightFormat, piece: Piece, loaded: bool) -> Range:
+def _bits(form: WeightFormat, piece: Piece, tied: Number, loaded: bool) -> Range:
+    if form.mix:
+        return form.bits.scaled(_mixed_bits(form.mix, piece.place, tied) / form.mix.mean)
     if form.whole:
         return form.bits
     if piece.rule is Rule.KEPT or (form.experts_only and piece.rule is not Rule.EXPERT):
@@ -94,6 +100,13 @@ def _bits(form: WeightFormat, piece: Piece, loaded: bool) -> Range:
         padded = -(-piece.axis // EXPERT_PADDING) * EXPERT_PADDING / piece.axis
         return Range(1.0, padded, padded * REPACKED).scaled(form.bits.typical)
     return form.bits
+
+
+def _mixed_bits(mix: Mix, place: str, tied: Number) -> Number:
+    """Of a table that is also the head, those of a head."""
+    if place in (FIRST, COPY):
+        return choose(tied, mix.head, mix.table)
+    return mix.head if place == LAST else mix.layers
 
 
 def _beyond_text(stage: Stage, beyond: Number, form: WeightFormat, plan: Plan) -> Range:
