@@ -89,11 +89,13 @@ class Ranking:
 
     def _move_aside(self, race: Race, parts: Picked, cut: Cut) -> None:
         """Counts offers under the reason for which no page shows them, each once."""
-        sizes, told_of = race.sizes(), {entry.offer for entry in parts.entries}
+        sizes = race.sizes()
+        sizes[[entry.offer for entry in parts.entries]] = 0
         for reason, places in cut.aside.items():
-            offers = set(self.rows.offer[places].tolist()) - told_of
-            told_of |= offers
-            count = int(sizes[sorted(offers)].sum())
+            aside = np.zeros(len(sizes), dtype=bool)
+            aside[self.rows.offer[places]] = True
+            count = int(sizes[aside].sum())
+            sizes[aside] = 0
             race.hide(reason, count)
             race.hide(BEYOND_LIMIT, -count)
 

@@ -12,7 +12,13 @@ from django.http import HttpRequest
 
 from marketplace.admin.bases import KeptAdmin
 from marketplace.evidence import NotReviewed, review
-from marketplace.models import Evidence, EvidenceReview, Fact, RentedMachine
+from marketplace.models import (
+    Evidence,
+    EvidenceReview,
+    Fact,
+    MeasuredFigure,
+    RentedMachine,
+)
 from marketplace.models.evidence import EvidenceState
 
 
@@ -41,6 +47,11 @@ class FactInline(KeptInline):
     fields = readonly_fields = ("name", "value", "grade", "as_of", "expires_at", "caveat")
 
 
+class FigureInline(KeptInline):
+    model = MeasuredFigure
+    fields = readonly_fields = ("metric", "value", "workload", "plan")
+
+
 @admin.register(Evidence)
 class EvidenceAdmin(KeptAdmin):
     """Pending evidence first. The rows are kept; only their state moves, with a reason."""
@@ -62,7 +73,7 @@ class EvidenceAdmin(KeptAdmin):
     search_fields = ("listing__sku", "sha256")
     list_select_related = ("listing", "machine", "uploaded_by")
     date_hierarchy = "uploaded_at"
-    inlines = (FactInline, ReviewInline)
+    inlines = (FactInline, FigureInline, ReviewInline)
 
     def has_review_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("marketplace.change_evidence")
@@ -115,3 +126,11 @@ class FactAdmin(KeptAdmin):
     search_fields = ("name", "listing__sku", "source")
     list_select_related = ("listing",)
     date_hierarchy = "as_of"
+
+
+@admin.register(MeasuredFigure)
+class MeasuredFigureAdmin(KeptAdmin):
+    list_display = ("metric", "value", "workload", "plan", "evidence")
+    list_filter = ("metric", "workload")
+    search_fields = ("plan", "evidence__listing__sku")
+    list_select_related = ("evidence",)
