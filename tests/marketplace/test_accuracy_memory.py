@@ -285,6 +285,17 @@ def test_medians_are_over_signed_and_absolute_errors() -> None:
     assert figures.median_width == pytest.approx(115 / 105)
 
 
+@pytest.mark.parametrize(("lows", "width"), [((-50.0, 90, 100), 1.2), ((-50.0, 0, 100), None)])
+def test_a_range_that_begins_below_nothing_counts_as_wide(
+    lows: tuple[float, ...], width: float | None
+) -> None:
+    """Its quotient is negative, and would have made the median narrow."""
+    outcomes = [
+        Outcome(str(low), "k", True, 100, 100, low=low, high=1.2 * max(low, 90)) for low in lows
+    ]
+    assert summarise("memory", outcomes).by_kind["k"].median_width == width
+
+
 # --- engines other than vLLM, by figures of their load logs
 
 LLAMA_CPP = {"engine": "llama.cpp", "weights_format": "gguf:Q4_K_M", "max_model_len": 8192}
