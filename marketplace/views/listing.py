@@ -23,13 +23,13 @@ from evaluator.offers import Offering
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import workload_presets
 from marketplace import listings, pictures
+from marketplace.drawing.price_history import Observation, price_history
 from marketplace.expressions import Check, Node
 from marketplace.forms import preset, preset_names
 from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
 from marketplace.page_dates import day_of_pages, old_news
-from marketplace.price_history import Observation, price_history
 from marketplace.shelf import shelf
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import Checklist, checklist_of
