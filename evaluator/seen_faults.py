@@ -144,7 +144,11 @@ def _gpu_faults(reading: Reading) -> Iterator[Fault]:
     if reading.slow_gpus:
         yield Fault(FaultKind.SLOW_GPU, reading.slow_gpus, "slower than the others in a benchmark")
     if off := _off_fabric(reading):
-        yield Fault(FaultKind.OFF_FABRIC, off, "no NVLink, while all others have one to each other")
+        fabric = (
+            "XGMI" if "XGMI" in {word for row in reading.matrix or () for word in row} else "NVLink"
+        )
+        words = f"no {fabric}, while all others have one to each other"
+        yield Fault(FaultKind.OFF_FABRIC, off, words)
 
 
 def _off_fabric(reading: Reading) -> tuple[int, ...]:
