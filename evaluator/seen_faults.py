@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-from evaluator.connections import Fault, FaultKind, is_fabric
+from evaluator.connections import GPU_FAULTS, Fault, FaultKind, is_fabric
 from evaluator.evidence import Format, Reading, Sign
 from evaluator.units import MIB
 
@@ -51,7 +51,7 @@ def checked_kinds(reading: Reading) -> Iterator[FaultKind]:
         FaultKind.TCP_BETWEEN: between,
         FaultKind.NO_GPUDIRECT: between,
     }
-    by_sign = {fault.kind for fault in faults_of(reading)}
+    by_sign = {fault.kind for fault in faults_of(reading)} - {*GPU_FAULTS}
     yield from (kind for kind in FaultKind if shown[kind] or kind in by_sign)
 
 
