@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from evaluator.facts import RanBy
 from evaluator.workload import parse_workload
-from marketplace import evaluations
-from marketplace.evaluations import Asking, offered_to, ranked_of, shortlist_for
+from marketplace import rankings
 from marketplace.evidence import Origin, keep, preview
 from marketplace.models import Evidence, Listing
+from marketplace.rankings import Asking, offered_to, ranked_of, shortlist_for
 from tests.marketplace.test_evidence import PAIRS, SWITCHED, sample
 from tests.pages.catalog import make_listing, make_source
 
@@ -52,7 +52,7 @@ def test_they_are_made_once_for_what_is_known(
 ) -> None:
     put(eight, ada, PAIRS)
     first = offered_to(ada)
-    monkeypatch.setattr(evaluations, "_read", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(rankings, "_read", lambda *_: pytest.fail("read again"))
     with CaptureQueriesContext(connection) as few:
         assert offered_to(ada) is first
     assert len(few) < 10
