@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from django.db.models import Prefetch, Q
 
-from evaluator.collectives import Operation
+from evaluator.collectives import BANDWIDTH_ABOVE, Operation
+from evaluator.connections import from_plain, rate_for
 from evaluator.facts import Grade, declared
 from evaluator.link_costs import busbw_range
 from evaluator.links import words_of
@@ -59,12 +61,15 @@ class Spread:
         return self.high / self.low
 
 
+SHOWN = ("link", "link_bytes_per_s", "topology")
+
+
 def looks_at(listing: Listing, viewer: Viewer) -> list[Evidence]:
     """What a viewer may see of the listing and of all of the same configuration, newest first."""
     alike = Q(listing=listing)
     if listing.configuration:
         alike |= Q(listing__configuration=listing.configuration)
-    shown = Fact.objects.filter(name__in=("link", "link_bytes_per_s"), grade__gte=Grade.MEASURED)
+    shown = Fact.objects.filter(name__in=SHOWN, grade__gte=Grade.MEASURED)
     rows = evidence_visible_to(viewer).filter(alike).defer("cleaned_text")
     held = rows.prefetch_related(Prefetch("facts", shown, to_attr="shown"), "figures")
     return list(held[:MOST_RUNS])
@@ -84,11 +89,24 @@ def runs_of(listing: Listing, machine: Machine, looks: Iterable[Evidence]) -> li
                 evidence=row,
                 here=row.listing_id == listing.pk,
                 link=words_of(LinkClass(link)) if link else "",
-                rate=facts.get("link_bytes_per_s"),
+                rate=_rate(facts, machine.gpu_count.value or 0),
                 predicted=spans[link],
             )
         )
     return found
+
+
+def _rate(facts: Mapping[str, Any], gpus: int) -> int | None:
+    """Of all GPUs at a large message. A benchmark without a matrix beside it does not say how many
+    GPUs the machine has: the catalog's count tells whether all of them took part."""
+    told: int | None = facts.get("link_bytes_per_s")
+    if told or "topology" not in facts:
+        return told
+    try:
+        rate = rate_for(from_plain(facts["topology"]), gpus)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return rate.bytes_per_s if rate and rate.message_bytes >= BANDWIDTH_ABOVE else None
 
 
 def predicted_rate(machine: Machine, link: str = "") -> Range | None:

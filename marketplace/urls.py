@@ -1,7 +1,7 @@
 """Every address of the site."""
 
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import path, re_path
 
 from marketplace.views import (
@@ -22,6 +22,7 @@ from marketplace.views import (
     status,
     workload,
 )
+from marketplace.views.signing_in import SignIn
 
 admin.autodiscover()
 
@@ -47,7 +48,7 @@ urlpatterns = [
     path("evidence/<int:evidence_id>/", evidence.evidence, name="evidence"),
     path("evidence/<int:evidence_id>/take-back/", evidence.take_back, name="take_back"),
     path("evidence/machines/<int:machine_id>/changed/", evidence.changed, name="changed"),
-    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/", SignIn.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     re_path(r"^status/?$", status.status, name="status"),
     path("status/runs/<int:run_id>/", status.quarantine, name="quarantine"),

@@ -48,6 +48,11 @@ def test_a_page_that_is_not_there_says_how_the_catalog_stands(client: Client, ad
     assert "State of the catalog" in answer.content.decode()
 
 
+def test_signing_in_says_how_the_catalog_stands(client: Client) -> None:
+    make_source()
+    assert "State of the catalog" in client.get("/login/").content.decode()
+
+
 def test_a_form_without_its_secret_says_how_the_catalog_stands() -> None:
     make_source()
     answer = Client(enforce_csrf_checks=True).post("/workloads/", {"workload": "{}"})

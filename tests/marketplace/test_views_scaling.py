@@ -128,6 +128,19 @@ def test_a_measured_rate_is_held_against_the_prediction(eight: Listing, ada: Use
         assert newest.inside is inside
 
 
+def test_a_benchmark_without_a_matrix_is_a_rate(client: Client, eight: Listing, ada: User) -> None:
+    kept(eight, ada, "8-gpus-all-reduce")
+    (run,) = page(client, eight).context["runs"]
+    assert run.rate == 477_220_000_000
+    assert "1 run measured" in words(page(client, eight))
+
+
+def test_a_benchmark_of_some_gpus_is_no_rate_of_the_machine(ada: User) -> None:
+    two = make_listing(make_source(), "sixteen", gpu_count=16)
+    kept(two, ada, "8-gpus-all-reduce")
+    assert [run.rate for run in runs_of(two, machine_of(two), looks_at(two, ada))] == [None]
+
+
 def test_nothing_measured_has_no_spread() -> None:
     assert spread_of([]) is None
 
