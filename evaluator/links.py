@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from functools import lru_cache
 
 from evaluator.facts import Fact, Grade
 from evaluator.machine import LinkClass
@@ -126,6 +127,17 @@ LINK_WORDS = {
 
 def words_of(link: LinkClass) -> str:
     return LINK_WORDS[link]
+
+
+NAMED = {link.value.replace("_", " "): words for link, words in LINK_WORDS.items()}
+LONGEST_FIRST = "|".join(sorted((name.replace(" ", "[ _]") for name in NAMED), key=len)[::-1])
+NAME = re.compile(rf"(?<![\w-])(?:{LONGEST_FIRST})(?![\w-])")
+
+
+@lru_cache(maxsize=1024)
+def links_told(text: str) -> str:
+    """A text whose links are told as people write them: "measured NVLink between pairs"."""
+    return NAME.sub(lambda found: NAMED[found[0].replace("_", " ")], text)
 
 
 PAIRS = frozenset({LinkClass.NVLINK_PAIRS, LinkClass.NVLINK_BRIDGE, LinkClass.NVLINK_ISLANDS})

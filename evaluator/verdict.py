@@ -13,6 +13,7 @@ from evaluator.findings import Code, Finding, finding
 from evaluator.host import HostItem, failures, host_findings, host_items, ram_finding
 from evaluator.jobs import Workload
 from evaluator.link_verdicts import LinkVerdict, LinkWord
+from evaluator.links import links_told
 from evaluator.machine import Machine
 from evaluator.plans import Plan, Refusal, machines_to_try
 from evaluator.topology import judge_link, machine_findings
@@ -273,7 +274,7 @@ def _card_findings(machine: Machine) -> Iterator[Finding]:
     if machine.usable_bytes_per_gpu.value is None:
         yield finding(Code.MEMORY_UNKNOWN)
     for one in machine.conflicts:
-        words = f"{one.attribute} is {one.judged_by} against {one.outweighed}"
+        words = links_told(f"{one.attribute} is {one.judged_by} against {one.outweighed}")
         yield finding(Code.CONFLICTING_VALUES, words=words)
     if len(machine.specs) > 1 and not machine.gpu_model.at_least(Grade.MEASURED):
         yield finding(Code.GPU_AMBIGUOUS, cards=", ".join(spec.name for spec in machine.specs))

@@ -19,6 +19,7 @@ from evaluator.budgets import Fit
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
 from evaluator.link_verdicts import Doubt, GroupVerdict, cost_to_settle
+from evaluator.links import links_told
 from evaluator.outlook import Outlook, deadline_words, queue_words, words_of
 from evaluator.prices import HOURS_IN, TimeUnit
 from evaluator.queueing import OpenLoop
@@ -264,8 +265,8 @@ def _span(seconds: float) -> str:
 
 @register.filter
 def words(name: str | None) -> str:
-    """An enum's value as people write it: "does not fit"."""
-    return str(name or UNKNOWN).replace("_", " ")
+    """An enum's value as people write it: "does not fit", "NVLink between pairs"."""
+    return links_told(str(name or UNKNOWN)).replace("_", " ")
 
 
 @register.filter

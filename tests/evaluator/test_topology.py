@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evaluator.facts import Fact, Grade, declared
 from evaluator.findings import Code
 from evaluator.gpus import specs
-from evaluator.links import CARRIES_TENSOR, CLASS_FLOOR
+from evaluator.links import CARRIES_TENSOR, CLASS_FLOOR, links_told
 from evaluator.machine import Conflict, LinkClass, Machine
 from evaluator.plans import Plan
 from evaluator.topology import LinkVerdict, LinkWord, judge_link, machine_findings
@@ -214,3 +214,17 @@ def test_a_higher_grade_of_the_same_link_never_worsens_the_word(
         assert [ORDER.index(one) for one in words] == sorted(
             (ORDER.index(one) for one in words), reverse=True
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("measured nvlink_pairs", "measured NVLink between pairs"),
+        ("declared nvlink pairs", "declared NVLink between pairs"),
+        ("pcie", "PCIe"),
+        ("pcie_generation is measured 3", "pcie_generation is measured 3"),
+        ("does_not_fit", "does_not_fit"),
+    ],
+)
+def test_links_are_told_as_people_write_them(text: str, words: str) -> None:
+    assert links_told(text) == words

@@ -160,7 +160,9 @@ def test_facts_that_disagree_are_named_on_the_machine() -> None:
     against = (Conflict("link", "measured nvlink_pairs", "declared nvswitch"),)
     verdict = judge(preset(SERVE_8B), machine(conflicts=against))
     (found,) = [one for one in verdict.findings if one.code is Code.CONFLICTING_VALUES]
-    assert "measured nvlink_pairs against declared nvswitch" in found.sentence
+    assert (
+        "measured NVLink between pairs against declared NVSwitch between all GPUs" in found.sentence
+    )
 
 
 def test_a_card_that_shows_as_two_gpus_lends_half_its_memory_to_each() -> None:

@@ -52,7 +52,7 @@ def test_the_index_shows_own_pending_evidence_to_its_uploader_alone(
     mine = text(signed_in(ada), "/evidence/")
     assert "1 machine of 1 listing was seen; 1 contradicts the catalog." in mine
     assert "yours alone until a curator accepts it" in mine
-    assert "measured nvlink pairs against declared nvswitch" in mine
+    assert "measured NVLink between pairs against declared NVSwitch between all GPUs" in mine
     for other in (signed_in(bob), client):
         assert "No machine was seen yet" in text(other, "/evidence/")
 

@@ -121,7 +121,7 @@ def test_confirmed_facts_judge_the_page_of_their_uploader(
     page = text(mine, eight.get_absolute_url())
     assert "The evidence and the catalog disagree." in page
     assert "yours alone, no curator has accepted it" in page
-    assert "measured nvlink pairs against declared nvswitch" in page
+    assert "measured NVLink between pairs against declared NVSwitch between all GPUs" in page
     assert "contradicted" in text(mine, f"{eight.get_absolute_url()}?workload=serve-llama-70b")
     assert "No pair of GPUs was seen" in text(client, eight.get_absolute_url())
 

@@ -63,7 +63,7 @@ def test_a_finding_of_another_version_is_told(client: Client, eight: Listing) ->
 
 def test_each_attribute_has_grade_source_time_and_words(client: Client, eight: Listing) -> None:
     page = text(client, eight.get_absolute_url())
-    assert "nvswitch" in page
+    assert "NVSwitch between all GPUs" in page
     assert '<bdi class="words">NVSwitch fabric</bdi>' in page
     assert "snapshot 000000000000 of https://ridge.example/gpus" in page
     assert page.count("not stated") >= 8
