@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -74,6 +74,11 @@ class Asking:
     skip: int = 0
     weigh: bool = False
 
+    @property
+    def whole(self) -> Asking:
+        """The same of every row."""
+        return replace(self, limit=0, skip=0)
+
 
 def _unseen_since(now: datetime) -> datetime:
     """A listing that was last seen before this is not ranked."""
@@ -90,15 +95,18 @@ def offered_to(viewer: Viewer) -> Offered:
 
 def ranked_of(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
     """The offers that pass, ranked. All others are counted with the reason."""
-    minute = now.replace(second=0, microsecond=0)
-    key = (repr(workload), repr(asking), minute)
+    key = question_of(workload, asking, now)
     return offered.answer_to(key, lambda: _ranked(workload, offered, asking, now))
+
+
+def question_of(workload: Workload, asking: Asking, now: datetime) -> Hashable:
+    """What equal answers are kept under, for a minute: rows tell the age of what they show."""
+    return (repr(workload), repr(asking), now.replace(second=0, microsecond=0))
 
 
 def ranking_of(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Ranking:
     """The same with every row in reach, for a page that filters and orders them by columns."""
-    minute = now.replace(second=0, microsecond=0)
-    key = (repr(workload), repr(asking.filters), asking.model, minute)
+    key = question_of(workload, asking.whole, now)
     return offered.ranking_of(key, lambda: _whole(workload, offered, asking, now))
 
 
