@@ -58,6 +58,7 @@ class Offered:
     rankings: OrderedDict[Any, Ranking] = field(default_factory=OrderedDict)
     orders: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
     apart: OrderedDict[Any, Offered] = field(default_factory=OrderedDict)
+    known: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
     @classmethod
     def of(cls, offerings: Iterable[Offering], machines: Mapping[str, Machine]) -> Offered:
@@ -108,6 +109,11 @@ class Offered:
     def seen_with(self, own: Hashable, make: Callable[[], Offered]) -> Offered:
         """The same offers for one who knows more of some: made once for what is known of them."""
         return _once(self.apart, own, MOST_APART, lambda: made_to_rest(make, _offers))
+
+    def known_by(self, looks: Hashable, judge: Callable[[], Kept]) -> Kept:
+        """What looks at machines come to: judged once for what they showed."""
+        found: Kept = _once(self.known, looks, MOST_ANSWERS, judge)
+        return found
 
     def with_model(self, model: str) -> Column:
         names = list(self.models.names)
