@@ -85,14 +85,19 @@ def _layer_bytes(sizes: Sizes, kind: Layer, job: TrainingJob, tp: int, cp: int) 
 def kept_bytes_per_token(sizes: Sizes, held: Held, job: TrainingJob, plan: Plan) -> Range:
     """Kept activations of layers for one token, nothing computed twice."""
     ends = zip(_blocks(sizes, held, job, plan), _plain(sizes, job, plan), strict=True)
-    least, typical = (choose(sizes.plain, plain * held.layers, block) for block, plain in ends)
+    least, typical, most = (
+        choose(sizes.plain, plain * held.layers, block) for block, plain in ends
+    )
     low = least * SPREAD.low * (FROZEN_LOW if job.lora else 1)
     states = RECURRENT.scaled(2 * sizes.recurrent * held.recur / plan.tp)
     scores = _scores(sizes, job, plan).scaled(held.attend)
-    return Range(low, typical, typical * SPREAD.high) + scores + states
+    return Range(low, typical, most * SPREAD.high) + scores + states
 
 
-def _blocks(sizes: Sizes, held: Held, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
+Ends = tuple[Number, Number, Number]
+
+
+def _blocks(sizes: Sizes, held: Held, job: TrainingJob, plan: Plan) -> Ends:
     """Tensors that blocks keep: 4 h around each of their norms, 4 a d + 4 k d of attention, and of
     a gated MLP 6 to 8 f bytes, of another 4 to 6 f."""
     halves = held.mix + held.dense + held.routed
@@ -100,14 +105,35 @@ def _blocks(sizes: Sizes, held: Held, job: TrainingJob, plan: Plan) -> tuple[Num
     heads = 4 * (sizes.heads + sizes.kv_heads) * sizes.head_dim * held.attend
     inner = sizes.dense * held.dense + sizes.routed * held.routed
     least = heads + (4 + 2 * sizes.gated) * inner
-    return norms + least / plan.tp, norms + (least + 2 * inner) / plan.tp
+    low, every = norms + least / plan.tp, norms + (least + 2 * inner) / plan.tp
+    if not keeps_some_products(job):
+        return low, every, every
+    some = _some_products(sizes, held, job, plan)
+    return some, (some + every) / 2, every
 
 
-def _plain(sizes: Sizes, job: TrainingJob, plan: Plan) -> tuple[Number, Number]:
+def keeps_some_products(job: TrainingJob) -> bool:
+    """With fused attention there are no scores to compute again. Megatron then keeps all tensors;
+    PyTorch's selective checkpointing the output of attention and every other product. Which of
+    them is meant is not stated, so the range spans both."""
+    return job.fused_attention and job.recompute is Recompute.SELECTIVE
+
+
+def _some_products(sizes: Sizes, held: Held, job: TrainingJob, plan: Plan) -> Number:
+    """The input of a block and its last product; queries, values and the output of attention; and
+    the gate of the MLP (torchtitan, distributed/activation_checkpoint.py)."""
+    halves = held.mix + held.dense + held.routed
+    ends = 2 * halves * sizes.hidden / (plan.tp if job.sequence_parallel else 1)
+    heads = (4 * sizes.heads + 2 * sizes.kv_heads) * sizes.head_dim * held.attend
+    gates = 2 * (sizes.dense * held.dense + sizes.routed * held.routed)
+    return ends + (heads + gates) / plan.tp
+
+
+def _plain(sizes: Sizes, job: TrainingJob, plan: Plan) -> Ends:
     """A GPT block without its dropout masks, and with them."""
     whole = 0 if job.sequence_parallel else GPT_REPLICATED
     typical = sizes.hidden * (whole + (GPT_BYTES - whole) / plan.tp)
-    return typical * GPT_UNMASKED / GPT_BYTES, typical
+    return typical * GPT_UNMASKED / GPT_BYTES, typical, typical
 
 
 def _scores(sizes: Sizes, job: TrainingJob, plan: Plan) -> Range:
@@ -181,7 +207,8 @@ def activations_component(
             ("bytes per token and layer", _each(stage, sizes, job, plan)),
             ("recompute", job.recompute.value),
         ),
-        source="arXiv 2205.05198, Table 2 and section 4.2; gated block: its kept tensors, ±25 %",
+        source="arXiv 2205.05198, Table 2 and section 4.2; gated block: its kept tensors, ±25 %, "
+        "and with selective recomputation what torchtitan keeps, benchmarks of 2024-12",
     )
 
 
@@ -207,6 +234,8 @@ def _formula(shape: ModelShape, job: TrainingJob) -> str:
     if job.recompute.whole_layers:
         return "tokens x (2 h x layers x micro-batches in flight + one live layer x 1 to 2.5)"
     block = "8 h + 4 a d + 4 k d + 8 f" if shape.gated or shape.kinds else "34 h"
+    if keeps_some_products(job) and (shape.gated or shape.kinds):
+        block = f"{block}, at least 4 h + 4 a d + 2 k d + 2 f"
     block += ", or 2 bytes a number of layers with a state" if shape.recurrent else ""
     scores = "" if job.fused_attention else " + 2 to 5 a s"
     return f"tokens x layers x micro-batches in flight x ({block}{scores}) / tp"

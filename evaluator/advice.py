@@ -120,7 +120,7 @@ def _price(candidate: Candidate) -> str:
     currency, doubt = quote.currency or "of an unknown currency", candidate.rate.not_ranked_because
     why = f" It is not comparable: {doubt}." if doubt else ""
     if cost is None:
-        return f"Published: {quote.amount:f} {currency} per {quote.unit}.{why}"
+        return f"Published: {as_published(quote.amount)} {currency} per {quote.unit}.{why}"
     return f"{money(cost)} {currency} per hour for all of it, {_terms(quote)}.{why}"
 
 
@@ -354,6 +354,12 @@ def money(amount: Decimal) -> str:
     if abs(amount) >= WHOLE_FROM:
         return f"{amount:,.0f}"
     return f"{amount:,.2f}" if abs(amount) >= CENT or not amount else f"{amount:.2g}"
+
+
+def as_published(amount: Decimal) -> str:
+    """Every digit that was read, none that the storage added, and cents at least."""
+    cents = amount.quantize(CENT)
+    return f"{cents:,.2f}" if cents == amount else f"{amount.normalize():,f}"
 
 
 WHOLE_FROM = 100

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evaluator.families import Family
-from evaluator.fields import Fields
+from evaluator.fields import Fields, InvalidWorkload
 from evaluator.shapes import Experts, Recurrence, Window
 
 MOST_LAYERS = 1000
@@ -22,6 +22,25 @@ def strange_layers(keys: Fields) -> bool:
     """Whether the config lists layers of a kind that the formulas leave out."""
     named = (*_counts(keys), *listed(keys, "layer_types"))
     return not {str(item) for item in named} <= set(ATTENTION_LAYERS)
+
+
+def refuse_uneven_lists(keys: Fields, layers: int) -> None:
+    """Layers listed one by one are as many as there are: a list cut short would leave the others
+    without a cache. Layers that predict further may be listed behind them. Raises InvalidWorkload.
+    """
+    further = keys.integer("num_nextn_predict_layers", 0, MOST_LAYERS) or 0
+    unmarked = Fields(keys.document, keys.path)  # a key looked at here may still be ignored
+    for key, count in _listed_layers(unmarked):
+        if count and count not in (layers, layers + further):
+            read = f"{count:,} layers"
+            raise InvalidWorkload(f"{keys.path}.{key}", read, f"num_hidden_layers, {layers:,}")
+
+
+def _listed_layers(keys: Fields) -> Iterator[tuple[str, int]]:
+    for key in ("layer_types", "layers_block_type"):
+        yield key, len(listed(keys, key))
+    yield "hybrid_override_pattern", len(_pattern(keys))
+    yield "layer_type_counts", sum(_counts(keys).values())
 
 
 def cached_layers(keys: Fields, layers: int) -> int | None:

@@ -17,6 +17,7 @@ from evaluator.config_layers import (
     read_experts,
     read_recurrence,
     read_window,
+    refuse_uneven_lists,
     strange_layers,
 )
 from evaluator.config_mixed import mean_format
@@ -53,6 +54,7 @@ tenth too low."""
 GENERATORS = re.compile(r"(ForCausalLM|LMHeadModel|ForConditionalGeneration|ForImageTextToText)$")
 """Classes that end in an output head. Others, such as classifiers and drafts, hold other parts."""
 
+NESTED = ("text_config", "llm_config")
 EMPTY_MEANS_NONE = ("ssm_cfg", "quantization_config")
 NEEDED_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
@@ -67,6 +69,7 @@ def read_model(
     model has no number of parameters. Raises InvalidWorkload.
     """
     stated = even(Fields(document, path).document)
+    _refuse_loose_parts(Fields(stated, path))
     flat = _flatten(unnested(translated(stated, path), path))
     if len(flat) > MOST_KEYS:
         raise InvalidWorkload(
@@ -126,11 +129,11 @@ def _cache_follows(keys: Fields, family: Family | None) -> bool:
 
 def _flatten(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Text keys outrank outer ones; the older names of some families become today's."""
-    text = document.get("text_config") or document.get("llm_config")
+    text = document.get(NESTED[0]) or document.get(NESTED[1])
     merged = dict(document)
     if isinstance(text, Mapping):
         merged = {**document, OUTER: document.get("architectures"), **text}
-    for key in ("text_config", "llm_config"):
+    for key in NESTED:
         merged.pop(key, None)
     for old, new in ALIASES.items():
         if old in merged and merged.get(new) in (None, merged[old]):
@@ -138,6 +141,11 @@ def _flatten(document: Mapping[str, Any]) -> Mapping[str, Any]:
     for key in (key for key in EMPTY_MEANS_NONE if merged.get(key) == {}):
         merged.pop(key)
     return merged
+
+
+def _refuse_loose_parts(keys: Fields) -> None:
+    for part in NESTED:
+        keys.table(part)
 
 
 def _refuse_strangers(keys: Fields) -> None:
@@ -191,6 +199,7 @@ def _shape(
 ) -> ModelShape:
     layers = keys.integer("num_hidden_layers", 1, MOST_LAYERS) or 1
     hidden = keys.integer("hidden_size", 1, MOST_WIDTH) or 1
+    refuse_uneven_lists(keys, layers)
     linear_bias = _all_biased(keys)
     experts = read_experts(keys, family, layers)
     return ModelShape(

@@ -83,6 +83,7 @@ class Code(Enum):
     TOPOLOGY_PARTIAL = "topology_partial"
     GPU_LINK_FAULTY = "gpu_link_faulty"
     NARROW_SLOT = "narrow_slot"
+    GPU_SLOW = "gpu_slow"
     PAIR_SLOW = "pair_slow"
     FABRIC_MANAGER_DOWN = "fabric_manager_down"
     SLICED_GPU = "sliced_gpu"

@@ -146,7 +146,7 @@ def ram_item(
     asked = f" The job keeps {gb(offloaded):.0f} GB in it." if offloaded else ""
     if ram is None:
         return RAM.unknown(f"The size of the RAM is not stated.{asked}")
-    have = f"{gb(ram):.0f} GB of RAM"
+    have = f"{gb(ram):,.0f} GB of RAM"
     pinned = figure("rent.pinned").typical * working
     if offloaded and ram < offloaded:
         remedy = f"Take {gb(offloaded + pinned):.0f} GB or more, or offload less."

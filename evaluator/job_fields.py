@@ -124,7 +124,7 @@ def read_serving(keys: Fields, defaults: Defaults) -> ServingJob:
     usual = ServingJob()
     fill = defaults.fill
     targets = keys.table("targets")
-    runs, version = _engine_name(keys), keys.text("engine_version") or ""
+    runs, version = _engine_name(keys), _version(keys)
     longest = keys.integer("max_model_len", 1, LONGEST)
     prompt, answer = _lengths(keys, defaults, longest)
     job = ServingJob(
@@ -191,6 +191,13 @@ def _doubt_engine(job: ServingJob, defaults: Defaults) -> None:
     if doubt := doubt_of(job.engine, job.engine_version):
         used = engine(job.engine, job.engine_version)
         defaults.take("engine figures", used.words, doubt)
+
+
+def _version(keys: Fields) -> str:
+    version = keys.text("engine_version") or ""
+    if not version.isascii():
+        raise keys.refuse("engine_version", "a version in plain characters, such as 0.8.5")
+    return version
 
 
 def _prefix_share(keys: Fields) -> tuple[float, float]:

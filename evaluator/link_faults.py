@@ -38,13 +38,14 @@ def stopped(plan: Plan, topology: Topology, grade: Grade) -> LinkVerdict | None:
     return None
 
 
+PAIR_BENCHMARK = "p2pBandwidthLatencyTest"
 FAULT_CODES = {
     FaultKind.INACTIVE_LINKS: (Code.GPU_LINK_FAULTY, "nvidia-smi nvlink --status"),
     FaultKind.OFF_FABRIC: (Code.GPU_LINK_FAULTY, "nvidia-smi topo -m; nvidia-smi nvlink --status"),
-    FaultKind.SLOW_GPU: (Code.GPU_LINK_FAULTY, ""),
+    FaultKind.SLOW_GPU: (Code.GPU_SLOW, PAIR_BENCHMARK),
     FaultKind.NARROW_SLOT: (Code.NARROW_SLOT, "nvidia-smi -q"),
 }
-"""Without a command, the benchmark of the group settles it."""
+"""What shows each of them, and shows it gone."""
 
 
 def faulty(held: Held) -> LinkVerdict | None:
@@ -117,9 +118,6 @@ def _badly_bridged(held: Held) -> Finding | None:
         return None
     words = f"{held.link}, {seen} links in all, and the bridge of this card has {whole}"
     return finding(Code.GPU_LINK_FAULTY, plan=held.plan.label, gpus=held.pair, words=words)
-
-
-PAIR_BENCHMARK = "p2pBandwidthLatencyTest"
 
 
 def _slow_pair(held: Held) -> Finding | None:

@@ -100,6 +100,12 @@ EVIDENCE_MEANINGS: Mapping[str, Meaning] = {
         "clears it.",
         Grade.MEASURED,
     ),
+    "gpu_slow": blocker(
+        "{plan} cannot leave out {gpus}, whose rates to all others are far below usual: {words}.",
+        "Have slot and riser of the card checked, or the machine replaced; "
+        "`p2pBandwidthLatencyTest` in which it is as fast as the others clears it.",
+        Grade.BENCHMARKED,
+    ),
     "pair_slow": blocker(
         "{plan} cannot leave out a pair that is far slower than its link should be: {words}.",
         "Have slot, riser and bridge of both cards checked; `{command}` in which every pair "

@@ -211,13 +211,14 @@ class Stage:
     """What one GPU of a rank class holds, before its share is taken. `rank` may hold arrays.
 
     `kinds` are the kinds of its layers and how many there are of each, in the order of their names.
-    `tied` tells whether the model's embedding is its head too.
+    `tied` tells whether the model's embedding is its head too, `width` is the model's hidden size.
     """
 
     rank: RankClass
     pieces: tuple[Piece, ...]
     kinds: tuple[tuple[Layer, Number], ...]
     tied: Number
+    width: Number
 
 
 @lru_cache(maxsize=4096)
@@ -228,7 +229,8 @@ def stage_of(shape: ModelShape, rank: RankClass) -> Stage:
         for place in group.places:
             times[place] = times.get(place, 0) + group.count
     held = (replace(piece, count=times.get(piece.place, 0)) for piece in pieces_of(shape))
-    return Stage(rank, tuple(piece for piece in held if piece.count), kinds_of(groups), shape.tied)
+    there = tuple(piece for piece in held if piece.count)
+    return Stage(rank, there, kinds_of(groups), shape.tied, shape.hidden)
 
 
 def kinds_of(groups: Iterable[LayerGroup]) -> tuple[tuple[Layer, int], ...]:

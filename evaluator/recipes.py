@@ -29,7 +29,14 @@ OPTIMIZER_ALIASES: Mapping[str, str] = {
     "adamw8bit": "adamw-8bit",
     "adamw_8bit": "adamw-8bit",
     "sgd-momentum": "sgd",
+    "adamw_torch": "adamw",
+    "adamw_torch_fused": "adamw",
+    "paged_adamw_32bit": "adamw",
+    "paged_adamw_8bit": "adamw-8bit",
+    "adamw_bnb_8bit": "adamw-8bit",
 }
+"""The last five are names of transformers' `optim`. Paged states leave the card only when it is
+full, so they count."""
 
 
 def optimizers() -> tuple[str, ...]:

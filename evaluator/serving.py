@@ -8,6 +8,7 @@ from evaluator.adapters import adapter_params_on
 from evaluator.budgets import Component
 from evaluator.engines import Engine, Share, engine
 from evaluator.formats import WeightFormat
+from evaluator.gguf import LONG_BLOCK
 from evaluator.jobs import ServingJob, Workload
 from evaluator.kv_cache import kv_component, sequences_per_replica
 from evaluator.parameters import others
@@ -132,13 +133,13 @@ def _free_margin(runs: Engine) -> Component | None:
 
 def on_host(sizes: Sizes, runs: Engine, form: WeightFormat, plan: Plan, rank: RankClass) -> Number:
     """Bytes of an embedding that waits in host memory, since rows of it are only looked up."""
-    bits = _table_bits(form)
+    bits = _table_bits(form, sizes.hidden)
     return choose(rank.has_embedding, sizes.looked_up * runs.table_on_host * bits / 8 / plan.tp, 0)
 
 
-def _table_bits(form: WeightFormat) -> float:
+def _table_bits(form: WeightFormat, width: Number) -> Number:
     if form.mix:
-        return form.mix.table
+        return choose(width % LONG_BLOCK > 0, form.mix.wider_table, form.mix.table)
     return float(form.bits.typical) if form.whole else 16
 
 

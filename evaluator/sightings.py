@@ -13,7 +13,6 @@ from typing import Any
 
 from evaluator.collectives import BANDWIDTH_ABOVE
 from evaluator.connections import (
-    Fault,
     FaultKind,
     NicPaths,
     Rate,
@@ -22,11 +21,12 @@ from evaluator.connections import (
     rate_for,
     together,
 )
-from evaluator.evidence import BandwidthMatrix, BenchmarkRow, Format, Reading, Sign, Trouble
+from evaluator.evidence import BandwidthMatrix, BenchmarkRow, Format, Reading, Trouble
 from evaluator.evidence.readings import troubles
 from evaluator.facts import Grade
 from evaluator.gpus import read_label
 from evaluator.machine import LinkClass
+from evaluator.seen_faults import checked_kinds, faults_of, peer_access
 from evaluator.units import GB, MIB
 
 IN_A_GUEST = (
@@ -218,7 +218,7 @@ def topology_of(reading: Reading) -> Topology:
     return Topology(
         gpus=(reading.gpu_count if reading.format in COUNTING else 0) or len(matrix),
         matrix=matrix,
-        peer=_peer(reading),
+        peer=peer_access(reading),
         numa=numa if any(numa) else (),
         nics=tuple(NicPaths(nic.label, nic.to_gpus) for nic in reading.nics or ()),
         nearest_nic=tuple(
@@ -228,35 +228,9 @@ def topology_of(reading: Reading) -> Topology:
         transports=tuple(one.name for one in reading.transports or ()),
         rates=tuple(_rates(reading)),
         pair_rates=_pair_rates(reading.bandwidth),
-        faults=tuple(_faults(reading)),
-        checked=tuple(_checked(reading)),
+        faults=tuple(faults_of(reading)),
+        checked=tuple(checked_kinds(reading)),
     )
-
-
-READ_OR_WRITE = ("r", "w", "rw")
-REFUSALS = frozenset({"CNS", "GNS", "TNS", "NS", "DR"})
-
-
-def _peer(reading: Reading) -> tuple[tuple[bool | None, ...], ...]:
-    """Only the read and write tables speak of peer access; NVLink's and atomics' do not."""
-    if reading.p2p_matrix and reading.p2p_capability in READ_OR_WRITE:
-        return tuple(tuple(_allowed(cell) for cell in row) for row in reading.p2p_matrix)
-    if reading.can_access is None or not reading.gpu_count:
-        return ()
-    gpus = range(reading.gpu_count)
-    return tuple(tuple(_told(reading, one, to) for to in gpus) for one in gpus)
-
-
-def _told(reading: Reading, one: int, other: int) -> bool | None:
-    """What lines on peer access say of a pair, in whichever direction."""
-    pair = min(one, other), max(one, other)
-    if pair in (reading.can_access or ()):
-        return True
-    return False if pair in (reading.cannot_access or ()) else None
-
-
-def _allowed(cell: str | None) -> bool | None:
-    return True if cell == "OK" else False if cell in REFUSALS else None
 
 
 def _pair_rates(tables: Sequence[BandwidthMatrix]) -> tuple[tuple[float | None, ...], ...]:
@@ -287,108 +261,3 @@ def _operation(row: BenchmarkRow, ranks: int) -> str:
         return row.operation
     factor = 2 * (ranks - 1) / ranks
     return "all_reduce" if abs(row.busbw_gb_s / row.algbw_gb_s / factor - 1) < 0.02 else "unknown"
-
-
-# --- faults
-
-
-def _checked(reading: Reading) -> Iterator[FaultKind]:
-    """The kinds of fault that this output would have shown."""
-    shown = {
-        FaultKind.INACTIVE_LINKS: reading.nvlinks is not None,
-        FaultKind.OFF_FABRIC: reading.matrix is not None,
-        FaultKind.FABRIC_MANAGER: _stated(reading.fabric_state),
-        FaultKind.NARROW_SLOT: reading.pcie is not None,
-        FaultKind.SLOW_GPU: reading.slow_gpus is not None,
-        FaultKind.SLICED: reading.mig_enabled is not None or bool(reading.mig_instances),
-        FaultKind.SHM_FAILED: reading.transports is not None or _has_room(reading),
-        FaultKind.SMALL_SHM: reading.shared_memory_bytes is not None,
-        FaultKind.NO_PEER_ACCESS: reading.transports is not None,
-        FaultKind.TCP_BETWEEN: reading.transports is not None,
-        FaultKind.NO_GPUDIRECT: reading.transports is not None,
-    }
-    by_sign = {fault.kind for fault in _faults(reading)}
-    yield from (kind for kind in FaultKind if shown[kind] or kind in by_sign)
-
-
-def _has_room(reading: Reading) -> bool:
-    return (reading.shared_memory_bytes or 0) >= ENOUGH_SHARED_MEMORY
-
-
-def _stated(state: str | None) -> bool:
-    """A card without a switch has the state N/A; beside another state, N/A is no status yet."""
-    return state is not None and not state.lower().startswith("n/a")
-
-
-ENOUGH_SHARED_MEMORY = 1 << 30
-"""Containers get 64 MiB unless told otherwise; each rank that has no peer access takes some."""
-PLAIN_SIGNS = {
-    Sign.DEV_SHM_TOO_SMALL: (FaultKind.SHM_FAILED, "NCCL could not map it"),
-    Sign.INTER_NODE_OVER_TCP: (FaultKind.TCP_BETWEEN, "NET/Socket in the log"),
-    Sign.RDMA_WITHOUT_GPUDIRECT: (FaultKind.NO_GPUDIRECT, "NET/IB without GDRDMA in the log"),
-    Sign.P2P_UNUSABLE: (FaultKind.NO_PEER_ACCESS, "the output shows that peer access fails"),
-    Sign.MIG_MODE: (FaultKind.SLICED, "MIG mode is on"),
-}
-
-
-def _faults(reading: Reading) -> Iterator[Fault]:
-    for sign, (kind, words) in PLAIN_SIGNS.items():
-        if sign is Sign.P2P_UNUSABLE and _told_by_pair(reading):
-            continue
-        if sign in reading.signs or (kind is FaultKind.SLICED and reading.mig_enabled):
-            yield Fault(kind, (), words)
-    if reading.shared_memory_bytes is not None and not _has_room(reading):
-        size = f"{reading.shared_memory_bytes / MIB:.0f} MiB at /dev/shm"
-        yield Fault(FaultKind.SMALL_SHM, (), size)
-    if _shared_memory_only(reading) and Sign.P2P_UNUSABLE not in reading.signs:
-        yield Fault(FaultKind.NO_PEER_ACCESS, (), "NCCL took SHM instead of P2P")
-    if _stated(reading.fabric_state) and not _fabric_up(reading.fabric_state or ""):
-        yield Fault(FaultKind.FABRIC_MANAGER, (), f"its state is {reading.fabric_state}")
-    yield from _gpu_faults(reading)
-
-
-TELLING_PAIRS = (Format.TOPO_P2P, Format.AMD_TABLE, Format.AMD_JSON)
-
-
-def _told_by_pair(reading: Reading) -> bool:
-    """Whether some pairs have peer access and others do not: then each is judged by its own."""
-    known = {cell for row in _peer(reading) for cell in row}
-    return reading.format in TELLING_PAIRS and True in known
-
-
-def _shared_memory_only(reading: Reading) -> bool:
-    names = [one.name for one in reading.transports or ()]
-    inside = {name.split("/")[0] for name in names if not name.startswith("NET")}
-    return "SHM" in inside and "P2P" not in inside
-
-
-def _fabric_up(state: str) -> bool:
-    words = state.lower()
-    return "complet" in words and "fail" not in words and "err" not in words
-
-
-def _gpu_faults(reading: Reading) -> Iterator[Fault]:
-    for status in reading.nvlinks or ():
-        if status.inactive or (status.all_inactive and status.supported is not False):
-            count = len(status.inactive or ())
-            which = f"{count} link{'s' if count > 1 else ''}" if count else "all links"
-            yield Fault(FaultKind.INACTIVE_LINKS, (status.gpu,), f"{which} inactive")
-    for slot in reading.pcie or ():
-        if slot.width_now and slot.width_max and slot.width_now < slot.width_max:
-            words = f"x{slot.width_now} of x{slot.width_max}"
-            yield Fault(FaultKind.NARROW_SLOT, (slot.gpu,), words)
-    if reading.slow_gpus:
-        yield Fault(FaultKind.SLOW_GPU, reading.slow_gpus, "slower than the others in a benchmark")
-    if off := _off_fabric(reading):
-        yield Fault(FaultKind.OFF_FABRIC, off, "no NVLink, while all others have one to each other")
-
-
-def _off_fabric(reading: Reading) -> tuple[int, ...]:
-    """GPUs without one fabric link where all others, three or more, are joined each with each."""
-    matrix = reading.matrix or ()
-    gpus = range(len(matrix))
-    joined = {one for one in gpus if any(is_fabric(matrix[one][to]) for to in gpus if to != one)}
-    rest = [one for one in gpus if one not in joined]
-    seen = all(matrix[one][to] for one in rest for to in gpus)
-    whole = all(is_fabric(matrix[one][to]) for one, to in combinations(sorted(joined), 2))
-    return tuple(rest) if len(joined) > 2 and whole and seen else ()

@@ -63,7 +63,16 @@ def rows_of(shape: ModelShape) -> Rows:
         groups=groups,
         weights=[layer_weight(shape, group.kind) for group in groups],
         of_layer=np.array(of_layer),
-        whole=(*split, shape.layers, cached, states, shape.tied, shape.predict_layers, listed),
+        whole=(
+            *split,
+            shape.layers,
+            cached,
+            states,
+            shape.tied,
+            shape.hidden,
+            shape.predict_layers,
+            listed,
+        ),
     )
 
 
@@ -77,7 +86,7 @@ class StageTable:
         self._groups = [(named[name].kind, named[name].places) for name in sorted(named)]
         whole = np.array([row.whole for row in rows]).T
         self._heads, self._experts, self._layers, *rest = whole
-        self._cached, self._states, self._tied, self._further, self._listed = rest
+        self._cached, self._states, self._tied, self._width, self._further, self._listed = rest
         there = np.arange(max(self._layers)) < self._layers[:, np.newaxis]
         self._at, weights = _by_layer(rows, sorted(named), there)
         self._before = _counts_before(self._at, len(named))
@@ -101,7 +110,8 @@ class StageTable:
             Piece(*key, params, counts[key[0]], heads, experts, axis)
             for key, (params, axis) in zip(self.keys, numbers, strict=True)
         )
-        return Stage(rank, tuple(pieces), self._by_kind(times), self._tied[which])
+        kinds = self._by_kind(times)
+        return Stage(rank, tuple(pieces), kinds, self._tied[which], self._width[which])
 
     def _times(self, which: Column, held: Column, rank: RankClass) -> Column:
         """Layers of each group; those that predict further are alike to the last one."""

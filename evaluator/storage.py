@@ -66,7 +66,7 @@ def local_item(
         return LOCAL.unknown("The size of the weights is not known.", grade)
     if disk is None:
         return LOCAL.unknown(f"The disk is not stated; {gb(needed):.0f} GB go to it.{start}")
-    words = f"{gb(disk):.0f} GB of local disk for {gb(needed):.0f} GB.{start}"
+    words = f"{gb(disk):,.0f} GB of local disk for {gb(needed):,.0f} GB.{start}"
     if disk >= needed + checkpoint:
         return LOCAL.passes(words, grade)
     if disk >= needed:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from evaluator.budgets import Component
 from evaluator.formats import WeightFormat, weight_format
-from evaluator.gguf import Mix
+from evaluator.gguf import LONG_BLOCK, Mix
 from evaluator.jobs import Workload
 from evaluator.parameters import Split, others, total_params
 from evaluator.partition import (
@@ -71,7 +71,7 @@ def weights_bytes(
     held = exact(0.0)
     for piece in stage.pieces:
         local = local_params(piece, plan) * piece.count
-        held += _bits(form, piece, stage.tied, loaded).scaled(local / 8)
+        held += _bits(form, piece, stage, loaded).scaled(local / 8)
     whole = held + _beyond_text(stage, beyond, form, plan)
     return whole.times(_spread(form, plan, loaded))
 
@@ -89,9 +89,9 @@ def _uncovered(shape: ModelShape, form: WeightFormat, plan: Plan, loaded: bool) 
     return Range(bits.low * spread.low, bits.typical, bits.high * spread.high)
 
 
-def _bits(form: WeightFormat, piece: Piece, tied: Number, loaded: bool) -> Range:
+def _bits(form: WeightFormat, piece: Piece, stage: Stage, loaded: bool) -> Range:
     if form.mix:
-        return form.bits.scaled(_mixed_bits(form.mix, piece.place, tied) / form.mix.mean)
+        return form.bits.scaled(_mixed_bits(form.mix, piece.place, stage) / form.mix.mean)
     if form.whole:
         return form.bits
     if piece.rule is Rule.KEPT or (form.experts_only and piece.rule is not Rule.EXPERT):
@@ -102,11 +102,13 @@ def _bits(form: WeightFormat, piece: Piece, tied: Number, loaded: bool) -> Range
     return form.bits
 
 
-def _mixed_bits(mix: Mix, place: str, tied: Number) -> Number:
+def _mixed_bits(mix: Mix, place: str, stage: Stage) -> Number:
     """Of a table that is also the head, those of a head."""
+    odd = stage.width % LONG_BLOCK > 0
+    head = choose(odd, mix.wider_head, mix.head)
     if place in (FIRST, COPY):
-        return choose(tied, mix.head, mix.table)
-    return mix.head if place == LAST else mix.layers
+        return choose(stage.tied, head, choose(odd, mix.wider_table, mix.table))
+    return head if place == LAST else choose(odd, mix.wider_layers, mix.layers)
 
 
 def _beyond_text(stage: Stage, beyond: Number, form: WeightFormat, plan: Plan) -> Range:

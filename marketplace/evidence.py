@@ -198,22 +198,54 @@ def _plain(seen: Seen) -> Any:
     return to_plain(seen.value)
 
 
+CHANGES = ((Change.DRIVER, "driver"), (Change.IMAGE, "image"))
+"""Changes that a paste shows, and the column that shows them."""
+
+
 def _expire_older(evidence: Evidence) -> None:
-    """Another driver or image than before makes earlier looks at the machine old."""
+    """Another driver or image than before makes earlier looks at the machine old.
+
+    They end at the moment of the paste that shows it, so that it can be told which one did.
+    """
     others = evidence.machine.evidence.exclude(pk=evidence.pk).filter(state__in=COUNTING)
-    for change, column in ((Change.DRIVER, "driver"), (Change.IMAGE, "image")):
+    for change, column in CHANGES:
         value = getattr(evidence, column)
         if value:
             changed = others.exclude(**{column: ""}).exclude(**{column: value})
-            expire(changed.filter(ran_at__lte=evidence.ran_at), change)
+            standing = changed.filter(ran_at__lte=evidence.ran_at, expired_by="")
+            _end(standing, change, evidence.uploaded_at)
+
+
+def _revive(evidence: Evidence) -> None:
+    """What a paste made old counts again once the paste does not, unless another says so too."""
+    machine = evidence.machine
+    ended = machine.evidence.filter(
+        expired_by__in=[change.value for change, _ in CHANGES], expires_at=evidence.uploaded_at
+    )
+    for row in ended:
+        row.expires_at, row.expired_by = (row.ran_at or row.uploaded_at) + LIFETIME, ""
+        row.save(update_fields=["expires_at", "expired_by"])
+        row.facts.update(expires_at=row.expires_at)
+    for other in machine.evidence.filter(state__in=COUNTING, mismatch="").order_by("ran_at"):
+        _expire_older(other)
 
 
 def expire(evidence: Iterable[Evidence], change: Change) -> None:
-    """From now on the facts of these count as declared, with their date."""
-    now = timezone.now()
-    keys = [row.pk for row in evidence if row.expires_at is None or row.expires_at > now]
-    Evidence.objects.filter(pk__in=keys).update(expires_at=now, expired_by=change.value)
-    Fact.objects.filter(evidence__in=keys).update(expires_at=now)
+    """From now on the facts of these count as declared, with their date.
+
+    Who says so by hand is believed for good, also of what a paste has made old before.
+    """
+    _end(evidence, change, timezone.now())
+
+
+def _end(evidence: Iterable[Evidence], change: Change, at: datetime) -> None:
+    keys = [
+        row.pk
+        for row in evidence
+        if row.expired_by or row.expires_at is None or row.expires_at > at
+    ]
+    Evidence.objects.filter(pk__in=keys).update(expires_at=at, expired_by=change.value)
+    Fact.objects.filter(evidence__in=keys).update(expires_at=at)
 
 
 # --- review
@@ -240,6 +272,8 @@ def review(evidence_id: int, after: EvidenceState, by: Any, reason: str = "") ->
         EvidenceReview.objects.create(
             evidence=row, before=row.state, after=after, reason=reason, reviewed_by=by
         )
+        if after not in COUNTING:
+            _revive(row)
 
 
 # --- what a listing shows

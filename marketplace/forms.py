@@ -234,19 +234,39 @@ def preset_names() -> list[tuple[str, str]]:
 
 
 def read_json(text: str) -> Any:
-    """Strict JSON: no NaN, no key twice. Raises ValidationError with line and column. Some editors
-    begin a file with a mark of its byte order, which is no part of it."""
+    """Strict JSON: no NaN, no key twice. Raises ValidationError that tells what stands where. Some
+    editors begin a file with a mark of its byte order, which is no part of it."""
+    plain = text.removeprefix("\ufeff")
     try:
         document = json.loads(
-            text.removeprefix("\ufeff"), object_pairs_hook=_once, parse_constant=_refuse
+            plain, object_pairs_hook=_once, parse_constant=_refuse, parse_int=_whole
         )
         json.dumps(document, ensure_ascii=False).encode()  # half a character cannot be shown again
         return document
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ValidationError(f"This is not JSON: {error.msg} at {place}.") from error
-    except (ValueError, RecursionError) as error:
+        raise ValidationError(f"This is not JSON: {_stands(error)}.") from error
+    except RecursionError as error:
+        reason = "read brackets in brackets without end, expected a few levels"
+        raise ValidationError(f"This JSON cannot be read: {reason}.") from error
+    except ValueError as error:
         raise ValidationError(f"This JSON cannot be read: {error}.") from error
+
+
+def _stands(error: json.JSONDecodeError) -> str:
+    """Characters that only look like plain ones are spelt as codes."""
+    rest = error.doc[error.pos : error.pos + SHOWN]
+    place = f"line {error.lineno}, column {error.colno}"
+    return f"{error.msg} at {place}, where {f'{rest!a} was read' if rest else 'it ends'}"
+
+
+SHOWN = 12
+MOST_DIGITS = 1000
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"read a number of {len(digits):,} digits, expected at most {MOST_DIGITS}")
+    return int(digits)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -213,6 +213,7 @@ SESSION_COOKIE_HTTPONLY = True
 HTTPS = environment.flag("HTTPS", default=not EMBEDDED)
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
+CSRF_FAILURE_VIEW = "marketplace.views.errors.form_too_old"
 SECURE_HSTS_SECONDS = 30 * 24 * 3600 if HTTPS else 0
 if environment.flag("BEHIND_TLS_PROXY", default=False):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

@@ -62,3 +62,6 @@ urlpatterns = [
 ]
 
 handler400 = "marketplace.views.errors.bad_request"
+handler403 = "marketplace.views.errors.not_open"
+handler404 = "marketplace.views.errors.not_found"
+handler500 = "marketplace.views.errors.broken"

@@ -18,7 +18,14 @@ NODES = re.compile(r"\bnNodes\s{1,4}(\d{1,5})\b")
 
 NO_ROOM = ("posix_fallocate", "no space left on device")
 SHM_FAILED = ("error while creating shared memory", "shared memory segment", "/dev/shm/nccl")  # noqa: S108
+FABRIC_DOWN = "system not yet initialized"
+"""cudaErrorSystemNotReady, 802: a daemon that the driver needs, on NVSwitch the fabric manager, is
+not running (CUDA Runtime API, cudaError).
+"""
 SOCKETS = ("net/ib : no device found", "using network socket", "failed to open libibverbs")
+PLUGIN_OVER_TCP = "selected provider is tcp"
+LIBFABRIC = ("NET/AWS Libfabric", "NET/Libfabric")
+"""Names of one plugin, old and new. Where GPUDirect works, the log says so behind the name."""
 
 
 @dataclass(slots=True)
@@ -32,6 +39,8 @@ class Log:
     version: str | None = None
     signs: set[Sign] = field(default_factory=set)
     sockets: bool = False
+    fabric_down: bool = False
+    plugin_over_tcp: bool = False
 
 
 def read_nccl_log(paste: Paste) -> Iterator[Reading]:
@@ -60,7 +69,8 @@ def _take(log: Log, line: Line) -> None:
 
 
 def _says_something(log: Log) -> bool:
-    return bool(log.roads or log.version or log.signs or log.nodes or log.sockets)
+    told = log.roads or log.version or log.signs or log.nodes
+    return bool(told or log.sockets or log.fabric_down)
 
 
 def _road(text: str) -> str:
@@ -86,10 +96,15 @@ def _take_failure(log: Log, text: str) -> None:
         log.signs.add(Sign.NVLS_UNAVAILABLE)
     if any(words in text for words in SOCKETS):
         log.sockets = True
+    if FABRIC_DOWN in text and "nvls" not in text and "sharp" not in text:
+        log.fabric_down = True
+    if PLUGIN_OVER_TCP in text:
+        log.plugin_over_tcp = True
 
 
 def _reading(log: Log) -> Reading:
     log.signs |= set(_roads_say(log))
+    stopped = log.fabric_down and not log.roads
     return Reading(
         format=Format.NCCL_LOG,
         line=log.line,
@@ -97,16 +112,24 @@ def _reading(log: Log) -> Reading:
         transports=tuple(Transport(name, count) for name, count in sorted(log.roads.items())),
         nodes=_nodes(log),
         nccl_version=log.version,
+        fabric_state=f"CUDA error 802, {FABRIC_DOWN}" if stopped else None,
     )
 
 
 def _roads_say(log: Log) -> Iterator[Sign]:
+    plugin = any(log.roads[road] for road in LIBFABRIC)
     if log.roads["SHM"]:
         yield Sign.P2P_UNUSABLE
-    if log.roads["NET/Socket"] or (log.sockets and (_nodes(log) or 1) > 1):
+    if log.roads["NET/Socket"] or (plugin and log.plugin_over_tcp) or _only_sockets(log):
         yield Sign.INTER_NODE_OVER_TCP
-    if log.roads["NET/IB"]:
+    if log.roads["NET/IB"] or (plugin and not log.plugin_over_tcp):
         yield Sign.RDMA_WITHOUT_GPUDIRECT
+
+
+def _only_sockets(log: Log) -> bool:
+    """Whether NCCL found no other network for several machines, in a log without their channels."""
+    networked = any(road.startswith("NET/") for road in log.roads)
+    return log.sockets and not networked and (_nodes(log) or 1) > 1
 
 
 def _nodes(log: Log) -> int | None:

@@ -145,7 +145,7 @@ def _take_line(run: Run, line: Line, paste: Paste) -> None:
 
 def _take_row(run: Run, line: Line, paste: Paste) -> None:
     words = STAMP.sub("", line.text.replace("|", " ")).split()
-    if len(words) < 7 or not (words[0].isdecimal() and words[1].isdecimal()):
+    if len(words) < 3 or not (words[0].isdecimal() and words[1].isdecimal()):
         return
     if words[2].lower() not in TYPES or len(words) > 20 or len(words[0]) > 16:
         return

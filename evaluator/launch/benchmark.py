@@ -78,7 +78,12 @@ def _disproved(predicted: tuple[Predicted, ...]) -> str:
     if not predicted:
         return "Nothing is predicted for this plan: a run can only inform, not disprove."
     ranges = (
-        f"{one.metric} outside {one.value.low:.4g} to {one.value.high:.4g} {one.unit}"
+        f"{one.metric} outside {_four(one.value.low)} to {_four(one.value.high)} {one.unit}"
         for one in predicted
     )
     return f"The prediction is wrong if the middle run shows {', or '.join(ranges)}."
+
+
+def _four(number: float) -> str:
+    """Four digits, as the tables of the pages write them."""
+    return f"{number:,.4g}" if number < 10_000 else f"{number:,.0f}"

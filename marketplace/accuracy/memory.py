@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evaluator.adapters import adapter_params_on
 from evaluator.budgets import RankBudget
+from evaluator.fields import InvalidWorkload
 from evaluator.formats import WeightFormat
 from evaluator.job_fields import LORA_TARGETS
 from evaluator.jobs import Lora, Workload
@@ -57,6 +58,8 @@ def score(path: Path) -> Summary:
             outcomes += answers(case)
         except NotJudged:
             left_out.append(case.kind)
+        except InvalidWorkload as problem:
+            unreadable.append(f"{case.id}: {problem}"[:200])
         except MALFORMED as problem:
             unreadable.append(f"{case.id}: {type(problem).__name__}: {problem}"[:200])
     return summarise("memory", outcomes, left_out, unreadable)

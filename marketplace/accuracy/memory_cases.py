@@ -27,8 +27,10 @@ from evaluator.jobs import (
 )
 from evaluator.plans import Plan
 from evaluator.ranges import exact
+from evaluator.recipes import optimizers, recipe
 from evaluator.shapes import ModelShape
 from evaluator.units import GB, GIB, MIB
+from marketplace.accuracy.memory_fields import check_fields
 
 UNITS = {"bytes": 1, "GiB": GIB, "GB": GB, "bytes_per_token": 1, "tokens": 1}
 TOLERANCE_WORDS = ("exact", "marginal_allowed", "lower_bound", "not_below")
@@ -84,15 +86,22 @@ def read_cases(path: Path) -> Iterator[Case | UnreadableCase]:
 def _read(line: str, place: str) -> Case | UnreadableCase:
     try:
         return _case(json.loads(line))
+    except InvalidWorkload as problem:
+        return UnreadableCase(f"{place}: {problem}"[:200])
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         return UnreadableCase(f"{place}: {type(problem).__name__}: {problem}"[:200])
 
 
 def _case(row: Mapping[str, Any]) -> Case:
+    if not isinstance(row, Mapping):
+        raise InvalidWorkload(
+            "the line", row, "an object with id, kind, model, measured and tolerance"
+        )
     measured = row["measured"]
     parts = {name: row.get(name) or {} for name in ("model", "workload", "plan", "gpu", "observed")}
     if not all(isinstance(part, Mapping) for part in (*parts.values(), measured)):
         raise TypeError("model, workload, plan, gpu, observed and measured are objects")
+    check_fields(row)
     case = Case(
         id=str(row["id"]),
         kind=str(row["kind"]),
@@ -121,13 +130,11 @@ def _check_value(case: Case) -> None:
 
 
 def shape_of(case: Case) -> ModelShape:
-    """Megatron trains the layers of further prediction, which engines leave out."""
+    """Megatron trains the layers of further prediction, which engines leave out. Raises
+    InvalidWorkload."""
     megatron = case.workload.get("engine") == "megatron-core"
     stated = {**MEGATRON_VOCABULARY, **case.model} if megatron else case.model
-    try:
-        shape = read_model(stated)[0]
-    except InvalidWorkload as problem:
-        raise NotJudged(str(problem)) from problem
+    shape = read_model(stated)[0]
     further = case.model.get("num_nextn_predict_layers") or 0
     return replace(shape, predict_layers=further) if megatron else shape
 
@@ -208,10 +215,10 @@ def training_of(case: Case) -> TrainingJob:
     recompute = stated.get("recompute") or "none"
     if recompute not in list(Recompute):
         raise NotJudged(f"recomputation {recompute}")
-    precision = stated.get("precision")
+    optimizer = stated.get("optimizer") or "adamw"
     return TrainingJob(
-        optimizer=stated.get("optimizer") or "adamw",
-        precision=Precision(**precision) if precision else Precision(),
+        optimizer=optimizer,
+        precision=_precision(stated, optimizer),
         seq_len=stated.get("seq_len") or 1,
         micro_batch=stated.get("micro_batch") or 1,
         global_batch=stated.get("global_batch"),
@@ -223,6 +230,15 @@ def training_of(case: Case) -> TrainingJob:
         sequence_parallel=case.plan.get("sequence_parallel") is True,
         offload=Offload(stated.get("offload") or "none"),
     )
+
+
+def _precision(stated: Mapping[str, Any], optimizer: str) -> Precision:
+    """Bytes as stated, else those of the optimizer's mixed recipe. Raises NotJudged."""
+    if stated.get("precision"):
+        return Precision(**stated["precision"])
+    if optimizer not in optimizers():
+        raise NotJudged(f"the states of {optimizer} are not known")
+    return recipe(optimizer, "mixed")
 
 
 def _lora(stated: Mapping[str, Any]) -> Lora:

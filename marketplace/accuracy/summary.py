@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import inf, isfinite
 from statistics import fmean, median
 from typing import Any
 
@@ -24,7 +25,8 @@ class KindSummary:
     """Figures of one kind of case. None where a figure has no meaning for the kind.
 
     Errors are relative to the measured value; `bias` and `worst` keep their sign. `inside_range`
-    is the share of measured values inside low to high, `median_width` the median of high / low.
+    is the share of measured values inside low to high, `median_width` the median of high / low;
+    a range that begins at nothing, or below, is wider than any other.
     """
 
     cases: int
@@ -131,7 +133,8 @@ def figures_of(outcomes: Sequence[Outcome]) -> KindSummary:
     errors = [(one.predicted - one.measured) / one.measured for one in numeric]
     ranged = [one for one in numeric if one.low is not None and one.high is not None]
     inside = [(one.low or 0) <= one.measured <= (one.high or 0) for one in ranged]
-    widths = [(one.high or 0) / one.low for one in ranged if one.low]
+    widths = [_width(one) for one in ranged]
+    width = median(widths) if widths else inf
     return KindSummary(
         cases=len(outcomes),
         within_tolerance=sum(one.within for one in outcomes),
@@ -139,8 +142,13 @@ def figures_of(outcomes: Sequence[Outcome]) -> KindSummary:
         bias=median(errors) if errors else None,
         worst=max(errors, key=abs) if errors else None,
         inside_range=fmean(inside) if inside else None,
-        median_width=median(widths) if widths else None,
+        median_width=width if isfinite(width) else None,
     )
+
+
+def _width(one: Outcome) -> float:
+    low = one.low or 0
+    return (one.high or 0) / low if low > 0 else inf
 
 
 def _numeric(one: Outcome) -> bool:

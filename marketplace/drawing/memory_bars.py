@@ -83,12 +83,16 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What cards of one size report. `tier` is the row of its words; None leaves them out."""
+    """What cards of one size report. `tier` is the row of its words; None leaves them out.
+
+    `words_x` is the middle of the words: off the line where the edge of the picture is near.
+    """
 
     x: float
     words: str
     word: str
     tier: int | None
+    words_x: float
 
     @property
     def y(self) -> float:
@@ -184,9 +188,9 @@ def _parts(rank: RankBudget, needed: Range, scale: float) -> Iterator[Part]:
 
 def _lines(cards: Sequence[CardSize], most: float, scale: float) -> Iterator[Line]:
     inside = [card for card in cards if card.reported_bytes <= most]
-    rows = tiers((_inwards(card.reported_bytes * scale) for card in inside), WORD)
-    for card, row in zip(inside, rows, strict=True):
-        yield Line(card.reported_bytes * scale, card.label, card.word, row)
+    middles = [_inwards(card.reported_bytes * scale) for card in inside]
+    for card, middle, row in zip(inside, middles, tiers(middles, WORD), strict=True):
+        yield Line(card.reported_bytes * scale, card.label, card.word, row, middle)
 
 
 def _inwards(x: float) -> float:

@@ -23,6 +23,7 @@ from evaluator.offers import Offering
 from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import workload_presets
 from marketplace import listings, pictures
+from marketplace.drawing.price_history import Observation, price_history
 from marketplace.evidence import visible_to
 from marketplace.expressions import Check, Node
 from marketplace.forms import preset, preset_names
@@ -31,7 +32,6 @@ from marketplace.machines import machine_of
 from marketplace.models import Listing
 from marketplace.own_looks import own_looks
 from marketplace.page_dates import day_of_pages, old_news
-from marketplace.price_history import Observation, price_history
 from marketplace.shelf import shelf
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import Checklist, checklist_of

@@ -117,6 +117,7 @@ def _tight() -> Made:
 
 WIDE = serve(SERVE_70B)
 FOUR = partial(machine, count=4)
+GPU_3_SLOW = {(0, 3): 3.0, (1, 3): 3.0, (2, 3): 3.0}
 SPREAD = train(SERVE_70B)
 
 JUDGED: Mapping[Code, Maker] = {
@@ -144,6 +145,11 @@ JUDGED: Mapping[Code, Maker] = {
     Code.TOPOLOGY_PARTIAL: of_plans(WIDE, machine(gb=80), "\n".join(SWITCHED.split("\n")[:4])),
     Code.GPU_LINK_FAULTY: of_plans(WIDE, machine(gb=80), SWITCHED + ONE_DEAD_EACH),
     Code.NARROW_SLOT: of_plans(WIDE, FOUR("L40S"), matrix_text(alike(4, "NODE")) + NARROW_SLOT),
+    Code.GPU_SLOW: of_plans(
+        WIDE,
+        FOUR("L40S"),
+        matrix_text(alike(4, "PIX")) + rates_text(rates_of_pairs(4, 24.0, GPU_3_SLOW)),
+    ),
     Code.PAIR_SLOW: of_plans(
         WIDE,
         FOUR("L40S"),

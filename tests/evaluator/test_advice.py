@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evaluator.advice import Advice, advice_of, budget_words, money, span
+from evaluator.advice import Advice, advice_of, as_published, budget_words, money, span
 from evaluator.affordable import BudgetVerdict, BudgetWord
 from evaluator.candidates import Candidate
 from evaluator.facts import declared
@@ -74,6 +74,9 @@ def test_without_a_comparable_price_there_is_no_cost_and_the_reason_is_given() -
     assert "reserved for 1 year" in advice.rent
     assert "only a reserved price is published" in advice.rent
     assert advice.cost == "No comparable price, so no cost."
+    monthly = replace(QUOTE, amount=Decimal("1290.00000000"), basis=Basis.UNKNOWN)
+    _, doubtful = row_of(serve("llama-3.1-70b"), SWITCHED, quotes=(monthly,))
+    assert "Published: 1,290.00 USD per hour." in doubtful.rent
     _, unpriced = row_of(serve("llama-3.1-70b"), SWITCHED, quotes=())
     assert "No price is published." in unpriced.rent
 
@@ -175,6 +178,14 @@ def test_a_budget_in_words(word: BudgetWord, left: int, words: str) -> None:
 )
 def test_money_in_words(amount: str, words: str) -> None:
     assert money(Decimal(amount)) == words
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [("1290.00000000", "1,290.00"), ("389.9", "389.90"), ("0.00012500", "0.000125")],
+)
+def test_a_published_amount_keeps_every_digit_that_was_read(amount: str, words: str) -> None:
+    assert as_published(Decimal(amount)) == words
 
 
 def test_a_span_whose_ends_read_alike_is_one_figure() -> None:

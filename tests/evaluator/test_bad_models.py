@@ -56,6 +56,36 @@ def test_another_file_of_a_checkpoint_is_refused_as_a_whole(file: dict[str, Any]
     )
 
 
+LISTS: Mapping[str, Any] = {
+    "layer_types": ["full_attention"] * 3,
+    "layers_block_type": ["attention"] * 33,
+    "hybrid_override_pattern": "M*",
+    "layer_type_counts": {"full_attention": 30, "sliding_attention": 1},
+}
+
+
+@pytest.mark.parametrize("key", LISTS)
+def test_a_list_of_other_layers_than_the_model_has_is_refused(key: str) -> None:
+    """Three of 32 layers once stood for the cache of all."""
+    model = {**presets()["llama-3.1-8b"].config, key: LISTS[key]}
+    said = refusal({"task": "serve", "model": model})
+    assert said.startswith(f"model.{key}: read '")
+    assert said.endswith(" layers', expected num_hidden_layers, 32")
+
+
+def test_layers_that_predict_further_may_be_listed_too() -> None:
+    listed = {"layer_types": ["full_attention"] * 33, "num_nextn_predict_layers": 1}
+    model = {**presets()["llama-3.1-8b"].config, **listed}
+    assert parse_workload({"task": "serve", "model": model}).model.layers == 32
+
+
+@pytest.mark.parametrize("part", ["text_config", "llm_config"])
+def test_a_nested_part_that_is_no_object_is_refused(part: str) -> None:
+    model = {**presets()["llama-3.1-8b"].config, part: "a text"}
+    said = refusal({"task": "serve", "model": model})
+    assert said == f"model.{part}: read 'a text', expected an object of keys and values"
+
+
 BIG: Mapping[str, Any] = {
     "a text": {"model_type": "x" * 50_000_000},
     "a list of layers": {"layer_types": ["full_attention"] * 3_000_000},

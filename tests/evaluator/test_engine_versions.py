@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from evaluator.columns import Models, budget_columns, plan_columns
 from evaluator.engines import doubt_of, engine, engines, version_of
+from evaluator.fields import InvalidWorkload
 from evaluator.jobs import Workload
 from evaluator.memory import budget, cache_room, cache_tokens
 from evaluator.models import preset
@@ -362,3 +363,9 @@ def test_more_requests_and_longer_ones_never_need_less(
     least, most = asked(many, 512 * longer), asked(many + 1, 512 * longer + 512)
     for end in ("low", "typical", "high"):
         assert getattr(least, end) <= getattr(most, end)
+
+
+def test_a_version_in_digits_of_another_script_is_refused() -> None:
+    said = r"engine_version: read '.u0660\.8', expected a version in plain characters"
+    with pytest.raises(InvalidWorkload, match=said):
+        serving("vllm", "\u0660.8")

@@ -32,6 +32,8 @@ def typical(model: str, name: str, plan: Plan, stage: int = 0) -> float:
         ("llama-2-7b", "Q4_0", 3.83),
         ("llama-2-7b", "Q4_K_M", 4.08),
         ("llama-2-7b", "Q2_K", 2.53),
+        ("qwen2.5-0.5b", "Q4_K_M", 0.398),
+        ("gemma-3-1b", "Q4_K_M", 0.806),
     ],
 )
 def test_published_files_are_met_whatever_the_share_of_the_vocabulary(

@@ -14,6 +14,7 @@ from evaluator.evidence import (
     PcieLink,
     Reading,
     Sign,
+    Standing,
     Transport,
     read_evidence,
 )
@@ -139,6 +140,32 @@ def test_a_fault_stands_until_a_newer_output_could_show_it_and_does_not() -> Non
     )
     assert merge([other, faulty]).of_kind(FaultKind.FABRIC_MANAGER)
     assert not merge([mended, other, faulty]).of_kind(FaultKind.FABRIC_MANAGER)
+
+
+SLOTS = tuple(PcieLink(gpu, width_max=16, width_now=16) for gpu in range(4))
+SILENT = [
+    (reading(transports=()), FaultKind.SHM_FAILED),
+    (reading(transports=()), FaultKind.TCP_BETWEEN),
+    (reading(transports=(Transport("P2P", 8),)), FaultKind.TCP_BETWEEN),
+    (reading(transports=(Transport("NET/IB/GDRDMA", 8),)), FaultKind.NO_PEER_ACCESS),
+    (reading(gpu_count=8, pcie=SLOTS), FaultKind.NARROW_SLOT),
+    (reading(gpu_count=4, pcie=SLOTS, standing=Standing.PARTIAL), FaultKind.NARROW_SLOT),
+    (reading(gpu_count=4, pcie=(PcieLink(0), *SLOTS[1:])), FaultKind.NARROW_SLOT),
+    (reading(gpu_count=8, nvlinks=(NvlinkStatus(0, None, 18),)), FaultKind.INACTIVE_LINKS),
+    (reading(gpu_count=1, nvlinks=(NvlinkStatus(0, None, None),)), FaultKind.INACTIVE_LINKS),
+    (reading(gpu_count=2, matrix=(("X", None), (None, "X"))), FaultKind.OFF_FABRIC),
+]
+
+
+@pytest.mark.parametrize(("shown", "kind"), SILENT)
+def test_what_an_output_does_not_show_clears_no_fault(shown: Reading, kind: FaultKind) -> None:
+    assert kind not in topology_of(shown).checked
+    older = Topology(faults=(Fault(kind, (3,), "seen before"),), checked=(kind,))
+    assert merge([topology_of(shown), older]).of_kind(kind)
+
+
+def test_slots_of_all_gpus_clear_a_narrow_one() -> None:
+    assert FaultKind.NARROW_SLOT in topology_of(reading(gpu_count=4, pcie=SLOTS)).checked
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,56 @@ def test_the_report_echoes_the_request_and_ends_with_the_count(tmp_path: Path) -
     assert lines[-1] == "0 of 1 within tolerance; 1 not judged."
 
 
+@pytest.mark.parametrize(
+    ("part", "field", "value", "expected"),
+    [
+        ("plan", "tp", 0, "a whole number from 1"),
+        ("plan", "dp", "8", "a whole number from 1"),
+        ("workload", "memory_utilization", 90, "a number above 0, at most 1"),
+        ("workload", "zero_stage", 4, "a whole number from 0 to 3"),
+        ("workload", "precision", {"bytes": 2}, "only grad_bytes, master_bytes"),
+        ("gpu", "reported_gib", "80", "a number above 0"),
+        ("observed", "weights_gib", -1, "a number above 0"),
+        ("model", "num_hidden_layers", -1, "a whole number from 1"),
+        ("model", "hidden_size", "\u0664", "a whole number from 1"),
+        ("measured", "scope", "card", "one of per_gpu, model, instance"),
+    ],
+)
+def test_a_field_that_holds_something_else_is_named(
+    tmp_path: Path, part: str, field: str, value: Any, expected: str
+) -> None:
+    """Such a case was once judged as if the field had been left out."""
+    stated = LLAMA_8B if part == "model" else {}
+    summary = score(
+        written(tmp_path / "a.jsonl", case("weights", 16, "GB", **{part: {**stated, field: value}}))
+    )
+    assert (summary.cases, len(summary.unreadable)) == (0, 1)
+    assert f"{part}.{field}: read " in summary.unreadable[0]
+    assert f"expected {expected}" in summary.unreadable[0]
+
+
+def test_a_capacity_case_says_what_was_measured(tmp_path: Path) -> None:
+    summary = score(written(tmp_path / "a.jsonl", case("kv_capacity", 8, "GiB")))
+    assert "measured.of: read nothing, expected one of kv_room" in summary.unreadable[0]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "bytes_per_param"), [("adamw", 16), ("sgd", 12), ("paged_adamw_8bit", 10.03)]
+)
+def test_states_follow_the_optimizer_where_no_bytes_are_stated(
+    tmp_path: Path, optimizer: str, bytes_per_param: float
+) -> None:
+    workload = {"task": "train", "optimizer": optimizer}
+    one = case("model_states", 8.03 * bytes_per_param, "GB", workload=workload)
+    assert score(written(tmp_path / "a.jsonl", one)).within_tolerance == 1
+
+
+def test_states_of_an_optimizer_that_is_not_known_are_not_judged(tmp_path: Path) -> None:
+    workload = {"task": "train", "optimizer": "of-tomorrow"}
+    summary = score(written(tmp_path / "a.jsonl", case("model_states", 9, "GB", workload=workload)))
+    assert (summary.cases, summary.not_judged) == (0, {"model_states": 1})
+
+
 BROKEN = (
     "{not json",
     "[]",
@@ -233,6 +283,17 @@ def test_medians_are_over_signed_and_absolute_errors() -> None:
     assert figures.worst == pytest.approx(0.30)
     assert figures.inside_range == 0
     assert figures.median_width == pytest.approx(115 / 105)
+
+
+@pytest.mark.parametrize(("lows", "width"), [((-50.0, 90, 100), 1.2), ((-50.0, 0, 100), None)])
+def test_a_range_that_begins_below_nothing_counts_as_wide(
+    lows: tuple[float, ...], width: float | None
+) -> None:
+    """Its quotient is negative, and would have made the median narrow."""
+    outcomes = [
+        Outcome(str(low), "k", True, 100, 100, low=low, high=1.2 * max(low, 90)) for low in lows
+    ]
+    assert summarise("memory", outcomes).by_kind["k"].median_width == width
 
 
 # --- engines other than vLLM, by figures of their load logs

@@ -19,7 +19,7 @@ from evaluator.units import GIB
 from evaluator.workload import parse_workload, workload_presets
 from marketplace.drawing.axes import powers, ticks, tiers
 from marketplace.drawing.loglog import Measure, loglog
-from marketplace.drawing.memory_bars import KEPT_FREE, CardSize, memory_bars
+from marketplace.drawing.memory_bars import KEPT_FREE, WORD, CardSize, memory_bars
 from marketplace.drawing.plan_diagram import LETTERS, PlanDiagram, plan_diagram
 from marketplace.drawing.timeline import LEFT, RIGHT, WIDTH, strip_of_step, table_of, timeline
 
@@ -120,6 +120,15 @@ def test_parts_of_a_bar_add_up_to_what_the_card_must_report() -> None:
     for left, right in pairwise(bar.parts):
         assert right.x == pytest.approx(left.x + left.width)
     assert bar.low <= bar.end <= bar.high <= bars.width
+
+
+def test_words_of_small_cards_beside_a_large_job_are_not_cut_off() -> None:
+    memory = budget(TRAIN, Plan())
+    bars = memory_bars(memory, memory, CARDS, "twice")
+    assert bars is not None
+    assert bars.lines[0].x < WORD / 2
+    for line in bars.lines:
+        assert WORD / 2 <= line.words_x <= bars.width - WORD / 2
 
 
 def test_a_bar_ends_before_the_line_of_a_card_that_holds_it() -> None:

@@ -14,10 +14,10 @@ from evaluator.link_verdicts import LinkVerdict, LinkWord
 from evaluator.machine import LinkClass
 from evaluator.verdict import judge
 from evaluator.workload import parse_workload
-from marketplace.evidence import Origin, keep, preview, review, seen_elsewhere
+from marketplace.evidence import Origin, expire, keep, preview, review, seen_elsewhere
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Evidence, Listing, RentedMachine
-from marketplace.models.evidence import EvidenceState
+from marketplace.models.evidence import Change, EvidenceState
 from tests.evaluator.pasted import alike, benchmark_text, matrix_text, plan_of
 from tests.pages.catalog import make_listing, make_source
 
@@ -172,3 +172,33 @@ def test_another_driver_makes_what_was_seen_before_old(pair: Listing, ada: User)
     assert not seen.topology.known
     assert seen.link.grade is Grade.DECLARED
     assert seen.driver_version.value == "570.86.10"
+
+
+def test_what_a_paste_made_old_counts_again_once_it_is_withdrawn(pair: Listing, ada: User) -> None:
+    first = put(pair, ada, with_driver("550.54.15") + bridged("NV4"), hours=2)
+    review(first.pk, ACCEPTED, ada)
+    second = put(pair, ada, with_driver("570.86.10"), first.machine, hours=1)
+    review(second.pk, EvidenceState.WITHDRAWN, ada, "of another machine")
+    first.refresh_from_db()
+    assert first.expired_by == ""
+    seen = machine_of(pair, first.machine)
+    assert seen.topology.known
+    assert seen.driver_version.value == "550.54.15"
+
+
+def test_it_stays_old_where_another_look_shows_the_change_too(pair: Listing, ada: User) -> None:
+    first = put(pair, ada, with_driver("550.54.15"), hours=3)
+    second = put(pair, ada, with_driver("570.86.10"), first.machine, hours=2)
+    put(pair, ada, with_driver("570.86.10") + "\n", first.machine, hours=1)
+    review(second.pk, EvidenceState.WITHDRAWN, ada, "twice")
+    first.refresh_from_db()
+    assert first.expired_by == "driver"
+
+
+def test_a_reboot_that_was_told_outlasts_a_withdrawn_paste(pair: Listing, ada: User) -> None:
+    first = put(pair, ada, with_driver("550.54.15"), hours=2)
+    second = put(pair, ada, with_driver("570.86.10"), first.machine, hours=1)
+    expire(first.machine.evidence.all(), Change.REBOOT)
+    review(second.pk, EvidenceState.WITHDRAWN, ada, "of another machine")
+    first.refresh_from_db()
+    assert first.expired_by == "reboot"

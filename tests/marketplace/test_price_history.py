@@ -9,7 +9,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketplace.price_history import (
+from marketplace.drawing.price_history import (
     BOTTOM,
     HEIGHT,
     LEFT,

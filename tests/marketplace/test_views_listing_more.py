@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 from syrupy.assertion import SnapshotAssertion
 
+from marketplace.drawing.price_history import Observation, price_history
 from marketplace.models import Listing
-from marketplace.price_history import Observation, price_history
 from marketplace.templatetags.present import derivation
 from tests.pages.catalog import make_listing, make_price, make_source
 

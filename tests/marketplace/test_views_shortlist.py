@@ -235,15 +235,16 @@ def test_a_chip_of_a_pasted_workload_drops_its_demand(client: Client, catalog: S
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "This is not JSON"),
+        ("{", "at line 1, column 2, where it ends"),
+        ('{"a": \uff14\u0660}', "column 7, where &#x27;\\uff14\\u0660}&#x27; was read"),
         ("", "This field is required."),
         ("[]", "read a list of 0, expected an object"),
         ('{"task": "serve"}', "model: read nothing, expected a Hugging Face config.json"),
         ('{"task": "dance"}', "task: read &#x27;dance&#x27;, expected one of"),
         ('{"task": "serve", "task": "train"}', "stands twice"),
         ('{"a": NaN}', "NaN is not a number of JSON"),
-        ("[" * 100_000, "cannot be read"),
-        ("9" * 5000, "cannot be read"),
+        ("[" * 100_000, "read brackets in brackets without end"),
+        ("9" * 5000, "read a number of 5,000 digits, expected at most 1000"),
         ('{"task": "serve", "model": {"preset": "llama-3.1-8b"}, "tokns": 1}', "tokns"),
     ],
 )

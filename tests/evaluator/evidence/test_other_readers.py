@@ -10,6 +10,7 @@ from evaluator.evidence import (
     Format,
     Reading,
     Sign,
+    Standing,
     Trouble,
     UnreadableEvidence,
     read_evidence,
@@ -106,6 +107,8 @@ LOG = "h{}:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via {}\n"
         ("NET/IB/0/GDRDMA", "NET/IB/GDRDMA", set()),
         ("NET/IBext_v8/2", "NET/IB", {Sign.RDMA_WITHOUT_GPUDIRECT}),
         ("NET/Socket/0", "NET/Socket", {Sign.INTER_NODE_OVER_TCP}),
+        ("NET/AWS Libfabric/0", "NET/AWS Libfabric", {Sign.RDMA_WITHOUT_GPUDIRECT}),
+        ("NET/Libfabric/3/GDRDMA", "NET/Libfabric/GDRDMA", set()),
     ],
 )
 def test_roads_in_a_log(road: str, name: str, signs: set[Sign]) -> None:
@@ -118,6 +121,42 @@ def test_roads_in_a_log(road: str, name: str, signs: set[Sign]) -> None:
 def table(switch: str, cell: float) -> str:
     title = f"Bidirectional P2P={switch} Bandwidth Matrix (GB/s)\n   D\\D     0      1\n"
     return title + f"     0 900.00  {cell:.2f}\n     1  {cell:.2f} 900.00\n"
+
+
+def log_of(*words: str) -> Reading:
+    lines = "".join(f"node-{at}:{at}:1 [0] NCCL INFO {text}\n" for at, text in enumerate(words, 1))
+    return one(lines)
+
+
+def test_a_plugin_over_tcp_is_no_rdma() -> None:
+    channel = "Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Libfabric/0"
+    signs = log_of("NET/OFI Selected provider is tcp (found 1 nics)", channel).signs
+    assert signs == {Sign.INTER_NODE_OVER_TCP}
+
+
+def test_a_missing_verbs_device_says_nothing_beside_channels_of_another_network() -> None:
+    channel = "Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Libfabric/0/GDRDMA"
+    assert log_of("NET/IB : No device found.", channel).signs == frozenset()
+    assert Sign.INTER_NODE_OVER_TCP in log_of("NET/IB : No device found.", "nNodes 2").signs
+
+
+def test_a_driver_that_waits_for_the_fabric_manager_is_told() -> None:
+    words = "init.cc:416 NCCL WARN Cuda failure 802 'system not yet initialized'"
+    assert "802" in (log_of(words).fabric_state or "")
+    started = log_of(words, "Channel 00/0 : 1[1] -> 0[0] via P2P/CUMEM")
+    assert started.fabric_state is None
+    multicast = log_of(
+        "transport/nvls.cc:254 NCCL WARN Cuda failure 802 'system not yet initialized'"
+    )
+    assert multicast.fabric_state is None
+    assert Sign.NVLS_UNAVAILABLE in multicast.signs
+
+
+def test_a_last_row_that_was_cut_early_is_told() -> None:
+    row = "1073741824 268435456 float sum -1 104000 10.32 15.49 0 104100 10.31 15.47 0\n"
+    (whole,), (cut,) = read_evidence(row), read_evidence(row + "2147483648 536870912 float sum")
+    assert (whole.standing, cut.standing) == (Standing.OK, Standing.PARTIAL)
+    assert len(cut.rows or ()) == 1
 
 
 @pytest.mark.parametrize(("on", "unusable"), [(52.0, False), (15.0, True), (10.0, True)])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from marketplace.drawing.axes import round_step
+
 WIDTH, HEIGHT = 480.0, 180.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 12.0, 14.0, 34.0
 HEADROOM = Decimal("1.1")
-MOST_SERIES = 4
+MOST_SERIES, MOST_PARTS = 4, 4
 SHORTEST_SECONDS = 3600.0
 """A first price that was seen a moment ago still has a line."""
 
@@ -132,8 +134,10 @@ def _series(name: str, held: Sequence[Observation], tone: int, scale: _Scale) ->
     return Series(name, "".join(steps), tone)
 
 
-def _parts(most: Decimal) -> tuple[Decimal, ...]:
-    return (Decimal(0), most / 2, most)
+def _parts(most: Decimal) -> Iterator[Decimal]:
+    """Round amounts from nothing up."""
+    step = Decimal(str(round_step(float(most), MOST_PARTS)))
+    return (step * place for place in range(int(most / step) + 1))
 
 
 def _amount(amount: Decimal) -> str:
