@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -116,6 +117,16 @@ class Fleet:
         size = np.bincount(self.group[kept], minlength=len(self.offers))
         present = first >= 0
         return first[present], size[present]
+
+    @cached_property
+    def keys(self) -> Column:
+        return np.array([one.key for one in self.offers], dtype=np.str_)
+
+    @cached_property
+    def doubt(self) -> Column:
+        """Equal for offers of which the catalog itself gives the same to doubt."""
+        number, _ = numbered((one.findings, one.availability) for one in self.offers)
+        return number
 
     def distinct(self, asked: Column) -> int:
         """How many machines the offers are of that are asked for."""

@@ -7,7 +7,7 @@ rows are written out only where a page shows them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -19,7 +19,7 @@ from evaluator.choices import weakest
 from evaluator.clerk import Clerk, Entry
 from evaluator.contest import Field, billed
 from evaluator.fleet import Fleet
-from evaluator.hardware import Column, numbered
+from evaluator.hardware import Column
 from evaluator.jobs import Workload
 from evaluator.judging import Judged
 from evaluator.pace import Pace
@@ -79,7 +79,7 @@ class Ranking:
         race = replace(self.race, hidden=Counter(self.race.hidden))
         parts = race.beside(self._entries(self._on_page(cut)))
         self._move_aside(race, parts, cut)
-        ranks = sorted({0, 1, *cut.shown} & set(range(len(self))))
+        ranks = [rank for rank in sorted({0, 1, *cut.shown}) if rank < len(self)]
         rows = tuple(map(self.written, ranks))
         return told(race, self._clerk(), self.asked, replace(parts, rows=[]), rows)
 
@@ -120,17 +120,19 @@ class Ranking:
 
     def place_of(self, offer: str, plan: str) -> int:
         """Of the last row that shows a plan by its key on an offer by its key; -1 is none."""
-        offers, plans = self.race.fleet.offers, self._judged.plans
-        held = np.array([one.key == offer for one in offers], dtype=bool)[self.rows.offer]
-        named = np.array([one.key == plan for one in plans], dtype=bool)[self.rows.plan]
-        places = np.flatnonzero(held & named)
+        places = self._places_on([offer])
+        named = np.array([one.key == plan for one in self._judged.plans], dtype=bool)
+        places = places[named[self.rows.plan[places]]]
         return int(places[-1]) if len(places) else -1
 
     def places_on(self, offers: Collection[str]) -> list[int]:
         """Of all rows on offers by their keys."""
-        held = np.array([one.key in offers for one in self.race.fleet.offers], dtype=bool)
-        found: list[int] = np.flatnonzero(held[self.rows.offer]).tolist()
+        found: list[int] = self._places_on(list(offers)).tolist()
         return found
+
+    def _places_on(self, offers: Sequence[str]) -> Column:
+        held = np.isin(self.race.fleet.keys, np.array(offers, dtype=np.str_))
+        return np.flatnonzero(held[self.rows.offer])
 
     # --- what the columns hold
 
@@ -179,11 +181,11 @@ class Ranking:
 
     def _memory(self) -> Column:
         """Bytes per GPU."""
-        pairs = list(zip(self.rows.plan.tolist(), self._kind.tolist(), strict=True))
-        number, firsts = numbered(pairs)
-        return np.array([self._needed(*pairs[first]) for first in firsts])[number]
+        firsts, number = alike(self.rows.plan, self._kind)
+        return np.array([self._needed(first) for first in firsts])[number]
 
-    def _needed(self, plan: int, kind: int) -> float:
+    def _needed(self, place: int) -> float:
+        plan, kind = self.rows.plan[place], self._kind[place]
         usable = self.race.fleet.hardware.kinds[kind].usable_bytes_per_gpu.value
         found = self._judged.book.fit(self._judged.plans[plan], usable).needed
         return np.nan if found is None else found.high
@@ -224,9 +226,9 @@ class Ranking:
 
     def _besides(self) -> tuple[Column, Column]:
         """Per rented hour and once, by the number of machines that each plan spans."""
-        spans = self._judged.nodes[self.rows.plan]
-        held = {int(span): besides(self._job(int(span))) for span in np.unique(spans)}
-        per_hour, once = (np.array([held[span][at] for span in spans.tolist()]) for at in (0, 1))
+        spans, number = np.unique(self._judged.nodes[self.rows.plan], return_inverse=True)
+        held = [besides(self._job(int(span))) for span in spans]
+        per_hour, once = (np.array([one[at] for one in held])[number] for at in (0, 1))
         return per_hour, once
 
     def _job(self, machines: int) -> Job:
@@ -236,16 +238,16 @@ class Ranking:
 
     def _warnings(self) -> Column:
         """How many findings may change the decision: rows of one machine, plan and doubt share."""
-        number, firsts = numbered(self._doubts())
+        firsts, number = alike(self.hardware, self.race.fleet.doubt[self.rows.offer])
         return np.array([self._warned(first) for first in firsts])[number]
-
-    def _doubts(self) -> Iterator[tuple[object, ...]]:
-        """By place, all that decides how many there are."""
-        pairs = zip(self._machine.tolist(), self.rows.plan.tolist(), strict=True)
-        for offer, pair in zip(self.rows.offer.tolist(), pairs, strict=True):
-            one = self.race.fleet.offers[offer]
-            yield (*pair, one.findings, one.availability)
 
     def _warned(self, place: int) -> int:
         (made,) = self.briefs([place])
         return len(replace(made, findings=findings_on(made, self.now)).warnings)
+
+
+def alike(one: Column, other: Column) -> tuple[list[int], Column]:
+    """The first place of each pair of numbers that two columns hold, and each place's pair."""
+    pairs = one.astype(np.int64) * (int(other.max(initial=0)) + 1) + other
+    _, firsts, number = np.unique(pairs, return_index=True, return_inverse=True)
+    return firsts.tolist(), number

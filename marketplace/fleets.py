@@ -20,7 +20,7 @@ from evaluator.judging import Judged
 from evaluator.machine import Machine
 from evaluator.offers import Offering
 from evaluator.ranking import Ranking
-from evaluator.shortlist import Shortlist, judge_fleet
+from evaluator.shortlist import judge_fleet
 from evaluator.units import SECONDS_PER_HOUR
 from marketplace.expressions import Node, fold
 from marketplace.resting import made_to_rest
@@ -34,8 +34,12 @@ MOST_ANSWERS = 64
 MOST_RANKINGS = 4
 """Whole rankings, which are large where the catalog is: tens of bytes for each row and column."""
 
+MOST_ORDERS = 8
+"""Rankings filtered and sorted by columns, likewise some tens of bytes for each row."""
 MOST_APART = 4
 """Viewers with evidence of their own, for whom each process keeps the offers as they see them."""
+
+Kept = TypeVar("Kept")
 
 OFFER_COLUMNS = frozenset({"machine", "provider", "place", "availability", "seen"})
 """What an offer itself says, whatever plan is judged on it."""
@@ -50,9 +54,11 @@ class Offered:
     models: Words
     seen: Column
     judged: OrderedDict[str, Judged] = field(default_factory=OrderedDict)
-    answers: OrderedDict[Any, Shortlist] = field(default_factory=OrderedDict)
+    answers: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
     rankings: OrderedDict[Any, Ranking] = field(default_factory=OrderedDict)
+    orders: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
     apart: OrderedDict[Any, Offered] = field(default_factory=OrderedDict)
+    known: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
     @classmethod
     def of(cls, offerings: Iterable[Offering], machines: Mapping[str, Machine]) -> Offered:
@@ -104,6 +110,11 @@ class Offered:
         """The same offers for one who knows more of some: made once for what is known of them."""
         return _once(self.apart, own, MOST_APART, lambda: made_to_rest(make, _offers))
 
+    def known_by(self, looks: Hashable, judge: Callable[[], Kept]) -> Kept:
+        """What looks at machines come to: judged once for what they showed."""
+        found: Kept = _once(self.known, looks, MOST_ANSWERS, judge)
+        return found
+
     def with_model(self, model: str) -> Column:
         names = list(self.models.names)
         number = names.index(model) if model in names else len(names)
@@ -121,12 +132,15 @@ class Offered:
         """Ranked whole once for each question, for pages that filter and order it."""
         return _once(self.rankings, key, MOST_RANKINGS, rank)
 
-    def answer_to(self, key: Hashable, rank: Callable[[], Shortlist]) -> Shortlist:
-        """Ranked once for each question."""
-        return _once(self.answers, key, MOST_ANSWERS, rank)
+    def ordered(self, key: Hashable, order: Callable[[], Kept]) -> Kept:
+        """A whole ranking filtered and sorted once, for all the pages that it fills."""
+        found: Kept = _once(self.orders, key, MOST_ORDERS, order)
+        return found
 
-
-Kept = TypeVar("Kept")
+    def answer_to(self, key: Hashable, rank: Callable[[], Kept]) -> Kept:
+        """Written out once for each question."""
+        found: Kept = _once(self.answers, key, MOST_ANSWERS, rank)
+        return found
 
 
 def _once(held: OrderedDict[Any, Kept], key: Any, most: int, make: Callable[[], Kept]) -> Kept:

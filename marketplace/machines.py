@@ -59,15 +59,21 @@ SLICE_BELOW = 0.9
 
 
 def machine_of(
-    listing: Listing, rented: RentedMachine | None = None, states: Sequence[str] = COUNTING
+    listing: Listing,
+    rented: RentedMachine | None = None,
+    states: Sequence[str] = COUNTING,
+    seen: Iterable[models.Fact] | None = None,
 ) -> Machine:
     """What a listing declares, with corrections and a curator's facts in place of weaker ones.
 
     With `rented`, what was seen on that machine counts too, by evidence in one of `states`;
-    evidence of one machine never speaks of another. Facts that disagree are all kept in the
-    database; the machine names each conflict.
+    evidence of one machine never speaks of another. `seen` are the facts of that evidence where
+    they were read already. Facts that disagree are all kept in the database; the machine names
+    each conflict.
     """
-    held = _Held(listing, rented, states)
+    if seen is None:
+        seen = counting_facts(rented, states) if rented else ()
+    held = _Held(listing, seen)
     plain = {name: held.judged(name, held.declared(name)) for name in (*COLUMNS, *OTHERS)}
     vram = held.declared("vram_bytes_per_gpu")
     specs = _specs(plain["gpu_model"], plain["form_factor"], held.labels_gb(vram))
@@ -142,17 +148,11 @@ def lock_of(listing: Listing, column: str) -> Mapping[str, Any] | None:
 class _Held:
     """The facts of one listing: what its catalog declares, and what outweighs that."""
 
-    def __init__(
-        self,
-        listing: Listing,
-        rented: RentedMachine | None = None,
-        states: Sequence[str] = COUNTING,
-    ) -> None:
+    def __init__(self, listing: Listing, seen: Iterable[models.Fact]) -> None:
         self.listing = listing
         self.conflicts: list[Conflict] = []
         now = timezone.now()
         rows = [row for row in listing.facts.all() if not row.evidence_id] if listing.pk else []
-        seen = counting_facts(rented, states) if rented else ()
         self._measured = [(row.name, fact_of(row, now)) for row in (*rows, *seen)]
 
     def declared(self, column: str) -> Fact[Any]:

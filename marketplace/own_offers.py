@@ -6,13 +6,33 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from django.contrib.auth.models import AnonymousUser, User
+
 from evaluator.findings import Finding
 from evaluator.machine import Machine
 from evaluator.offers import Offering
 from marketplace.fleets import Offered
+from marketplace.models import Evidence
 
 Own: TypeAlias = Mapping[str, tuple[Machine, tuple[Finding, ...]]]
 """By the key of the listing: the viewer's machine, and the note that it is the viewer's."""
+
+
+OF_LOOKS = (
+    *("listing", "machine", "machine__opened_by", "machine__opened_at", "state", "mismatch"),
+    *("facts__name", "facts__value", "facts__grade", "facts__source", "facts__ran_by"),
+    *("facts__as_of", "facts__expires_at", "facts__caveat"),
+)
+"""All that decides what a viewer's evidence comes to, besides the catalog and the clock."""
+
+
+def looks_of(viewer: User | AnonymousUser | None) -> str:
+    """What a viewer brought, as one text: equal ones are judged alike. Empty is nothing."""
+    if viewer is None or not viewer.is_authenticated:
+        return ""
+    rows = Evidence.objects.filter(uploaded_by=viewer).order_by("pk", "facts__pk")
+    found = list(rows.values_list(*OF_LOOKS))
+    return repr((viewer.pk, found)) if found else ""
 
 
 def seen_by(shared: Offered, own: Own) -> Offered:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -32,7 +32,7 @@ from marketplace.machines import (
     rented_under,
 )
 from marketplace.models import Listing, RentedMachine, Verdict
-from marketplace.own_offers import Own, seen_by, with_own
+from marketplace.own_offers import Own, looks_of, seen_by, with_own
 
 UNSEEN = f"their source has not been seen for {settings.HIDDEN_HOURS} hours"
 FILTERED_OUT = "a filter excludes them"
@@ -74,6 +74,11 @@ class Asking:
     skip: int = 0
     weigh: bool = False
 
+    @property
+    def whole(self) -> Asking:
+        """The same of every row."""
+        return replace(self, limit=0, skip=0)
+
 
 def _unseen_since(now: datetime) -> datetime:
     """A listing that was last seen before this is not ranked."""
@@ -82,23 +87,37 @@ def _unseen_since(now: datetime) -> datetime:
 
 def offered_to(viewer: Viewer) -> Offered:
     """All current offers as one viewer may judge them; the same for all who rented nothing."""
-    named = current().exclude(configuration="")
-    shared = offered_now(lambda: _read(named, {}))
-    own = _own(named.filter(pk__in=rented_under(viewer)), viewer)
+    shared, looks = offered_now(lambda: _read(_named(), {})), looks_of(viewer)
+    if not looks:
+        return shared
+    key = (looks, minute_of(timezone.now()))
+    own = shared.known_by(key, lambda: _own(_named().filter(pk__in=rented_under(viewer)), viewer))
     return seen_by(shared, own) if own else shared
+
+
+def _named() -> QuerySet[Listing]:
+    return current().exclude(configuration="")
 
 
 def ranked_of(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Shortlist:
     """The offers that pass, ranked. All others are counted with the reason."""
-    minute = now.replace(second=0, microsecond=0)
-    key = (repr(workload), repr(asking), minute)
+    key = question_of(workload, asking, now)
     return offered.answer_to(key, lambda: _ranked(workload, offered, asking, now))
+
+
+def question_of(workload: Workload, asking: Asking, now: datetime) -> Hashable:
+    """What equal answers are kept under, for a minute: rows tell the age of what they show."""
+    return (repr(workload), repr(asking), minute_of(now))
+
+
+def minute_of(now: datetime) -> datetime:
+    """How far what is kept may lag behind the clock."""
+    return now.replace(second=0, microsecond=0)
 
 
 def ranking_of(workload: Workload, offered: Offered, asking: Asking, now: datetime) -> Ranking:
     """The same with every row in reach, for a page that filters and orders them by columns."""
-    minute = now.replace(second=0, microsecond=0)
-    key = (repr(workload), repr(asking.filters), asking.model, minute)
+    key = question_of(workload, asking.whole, now)
     return offered.ranking_of(key, lambda: _whole(workload, offered, asking, now))
 
 

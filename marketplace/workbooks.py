@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
+from decimal import Decimal
 from threading import Lock
+from typing import TypeVar
 
+from evaluator.growth import Growth, growth
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.verdict import MachineVerdict, judge
 from evaluator.workbook import Workbook
 
-MOST_BOOKS, MOST_VERDICTS = 16, 100
+MOST_BOOKS, MOST_VERDICTS, MOST_TABLES = 16, 100, 100
 """Kept by each process; the one asked for longest ago goes first."""
+
+Key = TypeVar("Key")
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True, slots=True)
+class Rented:
+    """What some GPUs cost for an hour, where they come only in whole rentals of so many."""
+
+    amount: Decimal | None
+    gpus: int
+
+    def __call__(self, gpus: int) -> Decimal | None:
+        return None if self.amount is None else self.amount * -(-gpus // self.gpus)
+
 
 _lock = Lock()
 _books: OrderedDict[str, Workbook] = OrderedDict()
 _verdicts: OrderedDict[tuple[str, str], MachineVerdict] = OrderedDict()
+_tables: OrderedDict[tuple[str, str, Rented, int], Growth] = OrderedDict()
 
 
 def workbook_of(workload: Workload) -> Workbook:
@@ -34,12 +54,23 @@ def judge_machine(workload: Workload, machine: Machine) -> MachineVerdict:
     key = (workload.fingerprint(), machine.fingerprint())
     with _lock:
         found = _verdicts.get(key)
-    return found or _keep(key, judge(workload, machine, workbook=workbook_of(workload)))
+    verdict = found or judge(workload, machine, workbook=workbook_of(workload))
+    return _keep(_verdicts, MOST_VERDICTS, key, verdict)
 
 
-def _keep(key: tuple[str, str], verdict: MachineVerdict) -> MachineVerdict:
+def growth_of(workload: Workload, machine: Machine, price: Rented, most_machines: int) -> Growth:
+    """The table of growth, likewise. Its bills depend on more of a workload than verdicts do."""
+    key = (repr(workload), machine.fingerprint(), price, most_machines)
     with _lock:
-        _verdicts[key] = verdict
-        while len(_verdicts) > MOST_VERDICTS:
-            _verdicts.popitem(last=False)
-    return verdict
+        found = _tables.get(key)
+    table = found or growth(workload, machine, price, most_machines)
+    return _keep(_tables, MOST_TABLES, key, table)
+
+
+def _keep(held: OrderedDict[Key, Kept], most: int, key: Key, value: Kept) -> Kept:
+    with _lock:
+        held[key] = value
+        held.move_to_end(key)
+        while len(held) > most:
+            held.popitem(last=False)
+    return value

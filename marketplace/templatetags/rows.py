@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from django import template
 
@@ -36,23 +36,17 @@ class Relatives:
         return self.total - len(self.rows)
 
 
-class Kin(Protocol):
-    """What a ranked page keeps beside a row."""
-
-    @property
-    def count(self) -> int: ...
-    @property
-    def rows(self) -> Sequence[Candidate]: ...
+ALONE = Relatives()
 
 
 @register.filter
-def of_row(kin: Mapping[str, Kin], candidate: Candidate) -> Relatives:
+def of_row(kin: Mapping[str, Relatives], candidate: Candidate) -> Relatives:
     """What a page keeps beside a row, by the row's own name in an address."""
     held = kin.get(f"{candidate.offering.key}:{candidate.plan.plan.key}") if kin else None
-    return Relatives(held.count, tuple(map(_relative, held.rows))) if held else Relatives()
+    return held or ALONE
 
 
-def _relative(one: Candidate) -> Relative:
+def relative(one: Candidate) -> Relative:
     currency = one.rate.quote.currency if one.rate.quote else ""
     return Relative(one.offering.key, one.rank, one.offering.provider, one.cost_per_hour, currency)
 

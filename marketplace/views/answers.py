@@ -24,6 +24,7 @@ from marketplace.views.columns import Column, ColumnForm, sort_of
 from marketplace.views.ranked import (
     RANK,
     Asked,
+    Order,
     Page,
     Ranked,
     Values,
@@ -122,8 +123,18 @@ class Question:
         if asked.plain:
             result = rankings.ranked_of(workload, offered, asking, now)
             return result, sliced(result.rows, asked)
+        key = (rankings.question_of(workload, asking, now), repr(asked))
+        return offered.answer_to(key, lambda: self._cut(workload, offered, asking, now))
+
+    def _cut(
+        self, workload: Workload, offered: Offered, asking: Asking, now: datetime
+    ) -> tuple[Shortlist, Ranked]:
+        asked = self.asked
         ranking = rankings.ranking_of(workload, offered, asking, now)
-        page = Page.of(asked, Values(self.axes, now, offered, ranking))
+        values = Values(self.axes, now, offered, ranking)
+        key = (rankings.question_of(workload, asking.whole, now), repr(asked.whole))
+        order = offered.ordered(key, lambda: Order.of(asked, values))
+        page = Page.of(asked, order, ranking)
         result = rankings.cut_of(ranking, page.cut, offered, asking, now)
         return result, page.ranked(result, ranking)
 

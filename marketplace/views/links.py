@@ -9,28 +9,28 @@ from evaluator.findings import Code, Finding, finding, recall
 from evaluator.machine import LinkClass, Machine
 from evaluator.questions import benchmark_for, commands_for, questions_for
 from evaluator.verdict import PlanVerdict
-from marketplace.evidence import Viewer, seen_elsewhere, visible_to
+from marketplace.evidence import seen_elsewhere
 from marketplace.link_matrix import picture_of
-from marketplace.machines import is_own
-from marketplace.models import Evidence, Listing, RentedMachine
+from marketplace.models import Evidence, Listing
 from marketplace.models.evidence import Change
+from marketplace.own_looks import OwnLooks
 from marketplace.seen_machines import accepted_machines, timeline
 
 
 def links_context(
     row: Listing,
-    viewer: Viewer,
+    held: Sequence[Evidence],
     machine: Machine,
-    rented: RentedMachine | None,
+    own: OwnLooks | None,
     plan: PlanVerdict | None,
 ) -> dict[str, Any]:
-    """Everything of the section about links, for one viewer."""
-    held = visible_to(viewer, row)
+    """Everything of the section about links; `held` is the evidence that its viewer may see."""
+    rented = own.rented if own else None
     declared = LinkClass(row.link) if row.link else None
     open_to_ask = [recall(stored) for stored in row.findings]
     return {
         "rented": rented,
-        "pending": rented is not None and is_own(rented),
+        "pending": own is not None and own.pending,
         "links": picture_of(machine.topology.value, declared, plan.link.groups if plan else ()),
         "topology": machine.topology,
         "timeline": timeline(held),

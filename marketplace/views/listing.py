@@ -24,11 +24,13 @@ from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import workload_presets
 from marketplace import listings, pictures
 from marketplace.drawing.price_history import Observation, price_history
+from marketplace.evidence import visible_to
 from marketplace.expressions import Check, Node
 from marketplace.forms import preset, preset_names
 from marketplace.locks import PRICE, lock_in
-from marketplace.machines import machine_of, own_machines
+from marketplace.machines import machine_of
 from marketplace.models import Listing
+from marketplace.own_looks import own_looks
 from marketplace.page_dates import day_of_pages, old_news
 from marketplace.shelf import shelf
 from marketplace.views.attributes import attributes_of, other_words
@@ -70,8 +72,9 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed().annotate(page_day=day_of_pages()), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     shelf().settle([row])
-    rented = own_machines(request.user, [row.pk]).get(row.pk)
-    machine = machine_of(row, rented)
+    held = visible_to(request.user, row)
+    own = own_looks(held, request.user)
+    machine = machine_of(row, own.rented, seen=own.facts) if own else machine_of(row)
     verdict = judge_machine(workload, machine)
     plan = chosen_plan(verdict, request.GET.get("plan", ""))
     group = [listings.offering_of(row)]
@@ -96,7 +99,7 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         **_similar(row),
         **_plans(verdict),
         **_picture(workload, plan),
-        **links_context(row, request.user, machine, rented, plan),
+        **links_context(row, held, machine, own, plan),
     }
     wanted = request.GET.get("picture", "")
     if drawn := DRAWN.get(wanted):

@@ -21,6 +21,7 @@ from marketplace.expressions import Check, Node, fold
 from marketplace.fleets import Offered
 from marketplace.rankings import FILTERED_OUT
 from marketplace.shelf import Words, compared
+from marketplace.templatetags.rows import Relatives, relative
 from marketplace.views import columns
 from marketplace.views.axes import Axes
 
@@ -140,6 +141,11 @@ class Asked:
         return not (self.filters or self.grouped or self.backwards) and self.sort == RANK
 
     @property
+    def whole(self) -> Asked:
+        """The same on whatever page."""
+        return replace(self, after="", size=0)
+
+    @property
     def skip(self) -> int:
         """Rows of the ranking that stand on earlier pages."""
         rank = self.after.partition(":")[0]
@@ -147,22 +153,10 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Kin:
-    """Other candidates on the hardware of a row: how many, and the first of them."""
-
-    count: int
-    rows: tuple[Candidate, ...]
-
-    @property
-    def more(self) -> int:
-        return self.count - len(self.rows)
-
-
-@dataclass(frozen=True, slots=True)
 class Ranked:
     """One page. `single` is row 0, kept on top of the first page whatever the filters say.
 
-    `kin` holds, by row, the other candidates on the same hardware where they are grouped.
+    `kin` holds, by row, the other offers of the same hardware where they are grouped.
     """
 
     rows: tuple[Candidate, ...] = ()
@@ -170,7 +164,7 @@ class Ranked:
     single_passes: bool = True
     next_key: str = ""
     first_page: bool = True
-    kin: Mapping[str, Kin] = field(default_factory=dict)
+    kin: Mapping[str, Relatives] = field(default_factory=dict)
 
     @property
     def shown(self) -> tuple[Candidate, ...]:
@@ -200,53 +194,88 @@ def _next_key(page: Sequence[Candidate], more: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Places of a ranking in the order asked for. `heads` stand for their kin, where grouped."""
+class Order:
+    """Places of a ranking in the order asked for, on all pages. Where they are grouped, `heads`
+    stand for their kin: `members` are all places group by group, the head of each first, up to its
+    end in `ends`; `group` numbers the group of each head.
+    """
 
-    asked: Asked
     passing: Column
     heads: Column
-    kin: Mapping[int, Column]
+    group: Column
+    members: Column
+    ends: Column
+
+    @classmethod
+    def of(cls, asked: Asked, values: Values) -> Order:
+        passing = values.passing(asked.filters)
+        ordered = _ordered(passing, asked, values)
+        if not asked.grouped:
+            return cls(passing, ordered, NOWHERE, NOWHERE, NOWHERE)
+        return cls(passing, *_grouped(ordered, values.ranking.hardware[ordered]))
+
+    def kin(self, at: int) -> Column:
+        """Places below a head."""
+        if not len(self.group):
+            return NOWHERE
+        group = int(self.group[at])
+        start = self.ends[group - 1] if group else 0
+        return self.members[start + 1 : self.ends[group]]
+
+    @property
+    def aside(self) -> dict[str, Column]:
+        """What no page shows."""
+        out = np.flatnonzero(~self.passing)
+        below = np.ones(len(self.members), dtype=bool)
+        below[self.ends[:-1]] = below[:1] = False
+        return {FILTERED_OUT: out[out > 0], GROUPED: self.members[below]}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of an order, from one place in it on."""
+
+    asked: Asked
+    order: Order
     start: int
 
     @classmethod
-    def of(cls, asked: Asked, values: Values) -> Page:
-        passing = values.passing(asked.filters)
-        ordered = _ordered(passing, asked, values)
-        heads, kin = _grouped(ordered, values.ranking) if asked.grouped else (ordered, {})
-        start = _place_behind(heads, asked.after, values.ranking)
-        return cls(asked, passing, heads, kin, start)
+    def of(cls, asked: Asked, order: Order, ranking: Ranking) -> Page:
+        return cls(asked, order, _place_behind(order.heads, asked.after, ranking))
 
     @property
     def shown(self) -> list[int]:
-        found: list[int] = self.heads[self.start : self.start + self.asked.size].tolist()
+        found: list[int] = self.order.heads[self.start : self.start + self.asked.size].tolist()
         return found
 
     @property
     def cut(self) -> Cut:
-        """What the ranking writes out, and what no page shows."""
-        out = np.flatnonzero(~self.passing)
-        below = np.concatenate([NOWHERE, *self.kin.values()])
-        aside = {FILTERED_OUT: out[out > 0], GROUPED: below}
+        """What the ranking writes out."""
+        aside = self.order.aside
         return Cut(self.shown, with_single=self.start == 0, aside=aside)
 
     def ranked(self, result: Shortlist, ranking: Ranking) -> Ranked:
         """The page with the rows that were written out."""
         written = {one.rank: one for one in result.rows}
-        rows = [written[place] for place in self.shown]
-        more = self.start + self.asked.size < len(self.heads)
+        rows, passing = [written[place] for place in self.shown], self.order.passing
+        more = self.start + self.asked.size < len(self.order.heads)
         return Ranked(
             rows=tuple(rows),
             single=written.get(0),
-            single_passes=not len(self.passing) or bool(self.passing[0]),
+            single_passes=not len(passing) or bool(passing[0]),
             next_key=_next_key(rows, more),
             first_page=self.start == 0,
-            kin={key_of(written[head]): self._kin(head, ranking) for head in self.shown},
+            kin={
+                key_of(row): self._kin(at, ranking)
+                for at, row in enumerate(rows, self.start)
+                if self.asked.grouped
+            },
         )
 
-    def _kin(self, head: int, ranking: Ranking) -> Kin:
-        places = self.kin.get(head, NOWHERE)
-        return Kin(len(places), ranking.briefs(places[:MOST_KIN].tolist()))
+    def _kin(self, at: int, ranking: Ranking) -> Relatives:
+        places = self.order.kin(at)
+        named = map(relative, ranking.briefs(places[:MOST_KIN].tolist()))
+        return Relatives(len(places), tuple(named))
 
 
 NOWHERE = np.array([], dtype=np.int64)
@@ -262,12 +291,11 @@ def _ordered(passing: Column, asked: Asked, values: Values) -> Column:
     return found
 
 
-def _grouped(ordered: Column, ranking: Ranking) -> tuple[Column, dict[int, Column]]:
+def _grouped(ordered: Column, hardware: Column) -> tuple[Column, Column, Column, Column]:
     """The first of each hardware and plan stands for all; the others are told below it."""
-    _, first, number = np.unique(ranking.hardware[ordered], return_index=True, return_inverse=True)
-    by_group = np.argsort(number, kind="stable")
-    parts = np.split(ordered[by_group], np.cumsum(np.bincount(number))[:-1])
-    return ordered[np.sort(first)], {int(part[0]): part[1:] for part in parts if len(part)}
+    _, first, number = np.unique(hardware, return_index=True, return_inverse=True)
+    members, group = ordered[np.argsort(number, kind="stable")], np.argsort(first)
+    return ordered[first[group]], group, members, np.cumsum(np.bincount(number))
 
 
 def _place_behind(heads: Column, key: str, ranking: Ranking) -> int:

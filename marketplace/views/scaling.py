@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from evaluator.growth import Growth, GrowthRow, growth
+from evaluator.growth import Growth, GrowthRow
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.memory import budget, max_concurrent_sequences
@@ -31,6 +30,7 @@ from marketplace.shelf import shelf
 from marketplace.views.drawings import drawing
 from marketplace.views.listing import chosen_preset
 from marketplace.views.pages import render_page
+from marketplace.workbooks import Rented, growth_of
 
 MOST_MACHINES = 4
 """Machines of one listing that a training curve reaches."""
@@ -106,18 +106,12 @@ def _table(workload: Workload, machine: Machine, row: Listing) -> Growth:
     if machine.fractional or not machine.gpu_count.value:
         return Growth((), None, None)
     most = MOST_MACHINES if workload.training else 1
-    return growth(workload, machine, per_hour_of(row, machine.gpu_count.value), most)
+    return growth_of(workload, machine, per_hour_of(row, machine.gpu_count.value), most)
 
 
-def per_hour_of(row: Listing, gpus_per_machine: int) -> Callable[[int], Decimal | None]:
+def per_hour_of(row: Listing, gpus_per_machine: int) -> Rented:
     """What so many GPUs of a listing cost for an hour: it is rented in whole rentals."""
-    rented = gpus_per_machine * row.nodes
-
-    def per_hour(gpus: int) -> Decimal | None:
-        amount = row.machine_hour_amount
-        return None if amount is None else amount * -(-gpus // rented)
-
-    return per_hour
+    return Rented(row.machine_hour_amount, gpus_per_machine * row.nodes)
 
 
 def _picture(points: Sequence[Point], mark: str, title: str) -> LogLog | None:

@@ -11,8 +11,9 @@ from django.utils import timezone
 from evaluator.facts import RanBy
 from evaluator.workload import parse_workload
 from marketplace import rankings
-from marketplace.evidence import Origin, keep, preview
+from marketplace.evidence import Origin, expire, keep, preview, review
 from marketplace.models import Evidence, Listing
+from marketplace.models.evidence import Change, EvidenceState
 from marketplace.rankings import Asking, offered_to, ranked_of, shortlist_for
 from tests.marketplace.test_evidence import PAIRS, SWITCHED, sample
 from tests.pages.catalog import make_listing, make_source
@@ -71,3 +72,27 @@ def test_others_see_what_is_declared(eight: Listing, ada: User) -> None:
     offered_to(ada)
     assert offered_to(bob) is offered_to(None) is not offered_to(ada)
     assert offered_to(bob).machine(eight.configuration).topology.value is None
+
+
+@pytest.mark.parametrize("change", ["expired", "rejected", "fact"])
+def test_what_happens_to_evidence_is_seen_at_once(eight: Listing, ada: User, change: str) -> None:
+    row = put(eight, ada, PAIRS)
+    before = offered_to(ada)
+    if change == "expired":
+        expire([row], Change.REBOOT)
+    elif change == "rejected":
+        review(row.pk, EvidenceState.REJECTED, None, "unclear")
+    else:
+        row.facts.filter(name="topology").delete()
+    read = shortlist_for(HUGE, keep=False, viewer=ada)
+    own = ranked_of(HUGE, offered_to(ada), Asking(), timezone.now())
+    assert (own.rows, own.near_misses, own.total) == (read.rows, read.near_misses, read.total)
+    assert offered_to(ada) is not before
+
+
+def test_a_later_visit_asks_of_evidence_once(eight: Listing, ada: User) -> None:
+    put(eight, ada, PAIRS)
+    offered_to(ada)
+    with CaptureQueriesContext(connection) as few:
+        offered_to(ada)
+    assert len(few) == 2  # the catalog's version, and what the viewer brought

@@ -161,7 +161,7 @@ def test_a_place_behind_the_last_row_shows_none(client: Client, catalog: Source)
 def test_the_same_hardware_stands_together(client: Client, catalog: Source) -> None:
     found = ranked(client, f"{SERVE}&group=yes")
     assert titles(found) == ["M 0"]
-    assert [kin.count for kin in found.kin.values()] == [4]
+    assert [kin.total for kin in found.kin.values()] == [4]
     assert "4 more offers of the same hardware" in page(client, f"{SERVE}&group=yes")
 
 

@@ -185,7 +185,7 @@ def test_a_part_of_a_rental_costs_as_much_as_the_whole(eight: Listing) -> None:
         eight.machine_hour_amount * factor for factor in (1, 1, 2, 2)
     ]
     eight.machine_hour_amount = None
-    assert per_hour(8) is None
+    assert per_hour_of(eight, 8)(8) is None
 
 
 def test_a_training_says_hours_money_and_what_each_saved_hour_costs(

@@ -1,0 +1,43 @@
+"""The machine that a viewer rented under a listing, found in evidence that a page has read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AnonymousUser, User
+
+from marketplace.models import Evidence, Fact, RentedMachine
+from marketplace.models.evidence import EvidenceState
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLooks:
+    """All looks at one machine that its renter is judged by."""
+
+    rented: RentedMachine
+    looks: tuple[Evidence, ...]
+
+    @property
+    def facts(self) -> list[Fact]:
+        """As `machines.counting_facts` reads them."""
+        facts = (fact for look in self.looks for fact in look.facts.all())
+        by_age = sorted(facts, key=lambda one: one.as_of, reverse=True)
+        return sorted(by_age, key=lambda one: (one.name, -one.grade))
+
+    @property
+    def pending(self) -> bool:
+        """As `machines.is_own` asks it."""
+        return any(look.state == EvidenceState.PENDING for look in self.looks)
+
+
+def own_looks(held: Iterable[Evidence], viewer: User | AnonymousUser) -> OwnLooks | None:
+    """`held` is all evidence of a listing that the viewer may see, with its machines and facts.
+
+    As `machines.own_machines`: the machine that was rented last, where evidence of it stands.
+    """
+    own = [one for one in held if one.uploaded_by_id == viewer.pk and one.counts]
+    if not viewer.is_authenticated or not own:
+        return None
+    rented = max((one.machine for one in own), key=lambda one: (one.opened_at, one.pk))
+    return OwnLooks(rented, tuple(one for one in own if one.machine_id == rented.pk))
