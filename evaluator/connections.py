@@ -220,12 +220,23 @@ def together(newest_first: Iterable[Topology]) -> Topology:
     return Topology(
         gpus=size,
         rates=tuple(rates[run] for run in sorted(rates)),
-        faults=tuple(f for kind, one in judges.items() if one for f in one.of_kind(kind)),
+        faults=tuple(found for kind in FaultKind for found in _standing(parts, kind)),
         checked=tuple(kind for kind, one in judges.items() if one),
         look=next((one.look for one in parts if one.matrix), 0),
         pair_look=next((one.pair_look for one in parts if one.pair_rates), 0),
         **newest,
     )
+
+
+def _standing(newest_first: Iterable[Topology], kind: FaultKind) -> Iterator[Fault]:
+    """Faults of one kind, back to the newest output that would have shown all of them."""
+    told: set[tuple[int, ...]] = set()
+    for one in newest_first:
+        found = [fault for fault in one.of_kind(kind) if fault.gpus not in told]
+        told.update(fault.gpus for fault in found)
+        yield from found
+        if kind in one.checked:
+            return
 
 
 def _dated(one: Topology, look: int) -> Topology:

@@ -94,6 +94,23 @@ def is_amd(machine: Machine) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Tools:
+    """How one vendor's tools are asked for a matrix and for the links of each GPU, and with which
+    words they allow peer access.
+    """
+
+    matrix: str
+    links: str
+    peers: str
+
+
+NVIDIA_TOOLS = Tools(
+    "nvidia-smi topo -m", "nvidia-smi nvlink --status", "OK in `nvidia-smi topo -p2p r`"
+)
+AMD_TOOLS = Tools("rocm-smi --showtopo", "amd-smi topology", "ENABLED in `amd-smi topology`")
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """One group of a plan on its best GPUs, and what was seen of them.
 
@@ -182,6 +199,10 @@ class Held:
     @property
     def pair(self) -> str:
         return "GPUs {} and {}".format(*self.placed.worst)
+
+    @property
+    def tools(self) -> Tools:
+        return AMD_TOOLS if is_amd(self.machine) else NVIDIA_TOOLS
 
     @property
     def gaps(self) -> dict[str, str]:

@@ -40,24 +40,25 @@ def stopped(plan: Plan, topology: Topology, grade: Grade) -> LinkVerdict | None:
 
 PAIR_BENCHMARK = "p2pBandwidthLatencyTest"
 FAULT_CODES = {
-    FaultKind.INACTIVE_LINKS: (Code.GPU_LINK_FAULTY, "nvidia-smi nvlink --status"),
-    FaultKind.OFF_FABRIC: (Code.GPU_LINK_FAULTY, "nvidia-smi topo -m; nvidia-smi nvlink --status"),
+    FaultKind.INACTIVE_LINKS: (Code.GPU_LINK_FAULTY, ""),
+    FaultKind.OFF_FABRIC: (Code.GPU_LINK_FAULTY, ""),
     FaultKind.SLOW_GPU: (Code.GPU_SLOW, PAIR_BENCHMARK),
     FaultKind.NARROW_SLOT: (Code.NARROW_SLOT, "nvidia-smi -q"),
 }
-"""What shows each of them, and shows it gone."""
+"""Where no command is named, it is the vendor's own."""
 
 
 def faulty(held: Held) -> LinkVerdict | None:
     """A fault of GPUs that the best assignment could not leave out, on the link that they use."""
     if held.tolerant:
         return None
-    for kind, (_, command) in FAULT_CODES.items():
+    for kind in FAULT_CODES:
         faults = _of_group(held, kind)
         if faults and not _outweighed(held, min(fault.look for fault in faults)):
-            return held.said(LinkWord.CONTRADICTED, _told(held, kind, faults), command=command)
+            told = _told(held, kind, faults)
+            return held.said(LinkWord.CONTRADICTED, told, command=_command(held, kind))
     if (found := _badly_bridged(held)) and not _outweighed(held, held.topology.look):
-        return held.said(LinkWord.CONTRADICTED, found, command="nvidia-smi nvlink --status")
+        return held.said(LinkWord.CONTRADICTED, found, command=held.tools.matrix)
     if (found := _slow_pair(held)) and not _outweighed(held, held.topology.pair_look):
         return held.said(LinkWord.CONTRADICTED, found, command=PAIR_BENCHMARK)
     return None
@@ -105,7 +106,14 @@ def _told(held: Held, kind: FaultKind, faults: Sequence[Fault]) -> Finding:
         plan=held.plan.label,
         gpus=f"GPU {', '.join(map(str, members))}",
         words="; ".join(dict.fromkeys(fault.words for fault in faults)),
+        command=_command(held, kind),
     )
+
+
+def _command(held: Held, kind: FaultKind) -> str:
+    """What shows such a fault, and shows it gone."""
+    tools = held.tools.matrix if kind is FaultKind.OFF_FABRIC else held.tools.links
+    return FAULT_CODES[kind][1] or tools
 
 
 def _badly_bridged(held: Held) -> Finding | None:
@@ -117,7 +125,8 @@ def _badly_bridged(held: Held) -> Finding | None:
     if not held.topology.matrix or not whole or not 0 < seen < whole or not is_fabric(held.link):
         return None
     words = f"{held.link}, {seen} links in all, and the bridge of this card has {whole}"
-    return finding(Code.GPU_LINK_FAULTY, plan=held.plan.label, gpus=held.pair, words=words)
+    gaps = {"gpus": held.pair, "words": words, "command": held.tools.matrix}
+    return finding(Code.GPU_LINK_FAULTY, plan=held.plan.label, **gaps)
 
 
 def _slow_pair(held: Held) -> Finding | None:

@@ -67,8 +67,8 @@ EVIDENCE_MEANINGS: Mapping[str, Meaning] = {
     "no_peer_access": blocker(
         "{plan} over {group}: {pair} meet over {link} and cannot reach each other's memory "
         "({words}), so every byte goes through the host.",
-        "Use replicas or a pipeline, or have ACS and the IOMMU turned off and show OK in "
-        "`nvidia-smi topo -p2p r` and {rate} in `{command}`.",
+        "Use replicas or a pipeline, or have ACS and the IOMMU turned off and show "
+        "{peers} and {rate} in `{command}`.",
         Grade.BENCHMARKED,
     ),
     "link_crosses_sockets": blocker(
@@ -85,13 +85,12 @@ EVIDENCE_MEANINGS: Mapping[str, Meaning] = {
     ),
     "topology_partial": warning(
         "The output does not show {pairs} of the group that {plan} needs.",
-        "Paste the whole of `nvidia-smi topo -m`; all its pairs have to be there.",
+        "Paste the whole of `{command}`; all its pairs have to be there.",
         Grade.MEASURED,
     ),
     "gpu_link_faulty": blocker(
         "{plan} cannot leave out {gpus}, whose links are not as they should be: {words}.",
-        "Have the machine repaired or replaced; `nvidia-smi nvlink --status` with every link "
-        "active clears it.",
+        "Have the machine repaired or replaced; `{command}` with every link there clears it.",
         Grade.MEASURED,
     ),
     "narrow_slot": blocker(

@@ -83,7 +83,8 @@ def _unseen(held: Held) -> LinkVerdict | None:
         return None
     words = ", ".join(f"{one}–{other}" for one, other in missing[:4])
     more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
-    found = finding(Code.TOPOLOGY_PARTIAL, plan=held.plan.label, pairs=words + more)
+    told = {"pairs": words + more, "command": held.tools.matrix}
+    found = finding(Code.TOPOLOGY_PARTIAL, plan=held.plan.label, **told)
     verdict = held.said(LinkWord.UNKNOWN, found, Grade.UNKNOWN, ASK_MATRIX)
     return replace(verdict, groups=())
 
@@ -199,6 +200,7 @@ def _too_slow(held: Held, code: Code) -> LinkVerdict:
         islands="; ".join(islands) or "none",
         nodes=" and ".join(nodes),
         words=_refusal(held.topology),
+        peers=held.tools.peers,
     )
     word = LinkWord.CONTRADICTED if _declared_better(held.machine) else LinkWord.INSUFFICIENT
     return held.said(word, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-from evaluator.connections import Fault, FaultKind, is_fabric
+from evaluator.connections import GPU_FAULTS, Fault, FaultKind, is_fabric
 from evaluator.evidence import Format, Reading, Sign
 from evaluator.units import MIB
 
@@ -51,7 +51,7 @@ def checked_kinds(reading: Reading) -> Iterator[FaultKind]:
         FaultKind.TCP_BETWEEN: between,
         FaultKind.NO_GPUDIRECT: between,
     }
-    by_sign = {fault.kind for fault in faults_of(reading)}
+    by_sign = {fault.kind for fault in faults_of(reading)} - {*GPU_FAULTS}
     yield from (kind for kind in FaultKind if shown[kind] or kind in by_sign)
 
 
@@ -144,7 +144,11 @@ def _gpu_faults(reading: Reading) -> Iterator[Fault]:
     if reading.slow_gpus:
         yield Fault(FaultKind.SLOW_GPU, reading.slow_gpus, "slower than the others in a benchmark")
     if off := _off_fabric(reading):
-        yield Fault(FaultKind.OFF_FABRIC, off, "no NVLink, while all others have one to each other")
+        fabric = (
+            "XGMI" if "XGMI" in {word for row in reading.matrix or () for word in row} else "NVLink"
+        )
+        words = f"no {fabric}, while all others have one to each other"
+        yield Fault(FaultKind.OFF_FABRIC, off, words)
 
 
 def _off_fabric(reading: Reading) -> tuple[int, ...]:

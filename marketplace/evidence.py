@@ -114,7 +114,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What ran while speeds were measured: a preset's name and the key of a plan."""
+    """What ran while speeds were measured: a workload's slug and the key of a plan."""
 
     workload: str
     plan: str

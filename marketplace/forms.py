@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -328,11 +328,18 @@ class PreviewedForm(forms.Form):
         help_text="As its page's address names it, such as tp2.",
     )
 
-    def __init__(self, *arguments: Any, machines: QuerySet[RentedMachine], **keywords: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        machines: QuerySet[RentedMachine],
+        jobs: Sequence[tuple[str, str]] = (),
+        **keywords: Any,
+    ) -> None:
+        """`jobs` are saved workloads, by slug and name, to choose from beside the presets."""
         super().__init__(*arguments, **keywords)
         self.fields["machine"].queryset = machines  # type: ignore[attr-defined]
-        presets = [("", "no workload"), *preset_names()]
-        self.fields["workload"].choices = presets  # type: ignore[attr-defined]
+        known = [("", "no workload"), *preset_names(), *jobs]
+        self.fields["workload"].choices = known  # type: ignore[attr-defined]
 
     def clean_ran_at(self) -> datetime | None:
         """An output from the future would outlive its facts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
@@ -13,7 +13,7 @@ from evaluator.launch.benchmark import benchmark_of
 from evaluator.machine import Machine
 from evaluator.plans import Plan
 from evaluator.ranges import Range
-from evaluator.workload import parse_workload, workload_presets
+from marketplace.jobs_named import Job, Reader, jobs_named
 from marketplace.models import Evidence, MeasuredFigure
 from marketplace.workbooks import judge_machine
 
@@ -22,7 +22,8 @@ ALL_GPUS = "rate of all GPUs"
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One figure in its unit. `predicted` is None where the plan is timed no more."""
+    """One figure in its unit. `predicted` is None where the plan is timed no more, or where the
+    reader may not know what ran; `slug` is empty where the workload has no address."""
 
     evidence: Evidence
     here: bool
@@ -62,25 +63,32 @@ class Spread:
         return UNITS[self.metric]
 
 
-def compared(machine: Machine, looks: Iterable[Evidence], listing: int) -> list[Compared]:
+def compared(
+    machine: Machine, looks: Sequence[Evidence], listing: int, reader: Reader
+) -> list[Compared]:
     """The figures of looks that were read with them; `machine` is as its catalog declares it."""
-    predict = cache(lambda slug, key: _predicted(machine, slug, key))
+    pairs = [(look, figure) for look in looks for figure in look.figures.all()]
+    jobs = jobs_named({figure.workload for _, figure in pairs}, reader)
+    predict = cache(lambda slug, key: _predicted(machine, jobs[slug], key))
     return [
-        _compared(look, figure, predict(figure.workload, figure.plan), look.listing_id == listing)
-        for look in looks
-        for figure in look.figures.all()
+        _compared(look, figure, jobs, predict(figure.workload, figure.plan), listing)
+        for look, figure in pairs
     ]
 
 
 def _compared(
-    look: Evidence, figure: MeasuredFigure, told: tuple[str, str, dict[str, Range]], here: bool
+    look: Evidence,
+    figure: MeasuredFigure,
+    jobs: Mapping[str, Job],
+    told: tuple[str, dict[str, Range]],
+    listing: int,
 ) -> Compared:
-    workload, plan, predicted = told
+    job, (plan, predicted) = jobs[figure.workload], told
     return Compared(
         evidence=look,
-        here=here,
-        workload=workload,
-        slug=figure.workload,
+        here=look.listing_id == listing,
+        workload=job.name,
+        slug=figure.workload if job.preset else "",
         plan=plan,
         plan_key=figure.plan,
         metric=figure.metric,
@@ -89,17 +97,15 @@ def _compared(
     )
 
 
-def _predicted(machine: Machine, slug: str, key: str) -> tuple[str, str, dict[str, Range]]:
-    """The names of workload and plan, and the predicted range of each figure."""
-    document = workload_presets().get(slug)
-    if document is None:
-        return slug, key, {}
-    workload = parse_workload(document)
-    plans = (one.plan for one in judge_machine(workload, machine).plans)
+def _predicted(machine: Machine, job: Job, key: str) -> tuple[str, dict[str, Range]]:
+    """The name of the plan, and the predicted range of each figure."""
+    if job.workload is None:
+        return key, {}
+    plans = (one.plan for one in judge_machine(job.workload, machine).plans)
     plan = next((one for one in plans if one.key == key), None)
     if plan is None:
-        return workload.name, key, {}
-    return workload.name, plan.label, dict(_ranges(workload, plan, machine))
+        return key, {}
+    return plan.label, dict(_ranges(job.workload, plan, machine))
 
 
 def _ranges(workload: Workload, plan: Plan, machine: Machine) -> Iterator[tuple[str, Range]]:

@@ -38,6 +38,8 @@ FAILURES = (
     Failure("smi: not found", Trouble.COMMAND_FAILED, Format.UNKNOWN),
     Failure("nvidia-smi' is not recognized", Trouble.COMMAND_FAILED, Format.UNKNOWN),
     Failure("unknown error", Trouble.COMMAND_FAILED, Format.SMI_TABLE),
+    Failure("invalid combination of input arguments", Trouble.COMMAND_FAILED, Format.UNKNOWN),
+    Failure("system not yet initialized", Trouble.COMMAND_FAILED, Format.UNKNOWN),
     Failure("gpu is lost", Trouble.COMMAND_FAILED, Format.SMI_TABLE),
     Failure("could not collect", Trouble.NOT_COLLECTED, Format.COLLECT_ENV),
 )

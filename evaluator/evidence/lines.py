@@ -18,11 +18,13 @@ QUOTED = re.compile(r"^(?:[ \t]?>[ \t]?){1,4}(?=[ \t]|GPU|NIC|mlx)")
 LOGGED = re.compile(
     r"^(?:(?:\[[^\]\n]{1,60}\](?:<std(?:out|err)>)?:?|\([^)\n]{1,80}\)|[\w.-]{1,60}\s{0,8}\|"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20}|std(?:out|err) [FP]|\s{0,5}\d{1,5}:?)\s){1,3}"
-    r"(?=\s{0,20}(?:GPU|NIC|mlx5_)\d)"
+    r"(?=\s{0,20}(?:(?:GPU|NIC|mlx5_)\d|#\s|\d{1,16}\s{1,20}\d{1,16}\s{1,20}[a-z]))"
 )
-"""What a job's log, a container's or an editor puts before each line of a table: rank, worker, time
-or line number.
+"""What a job's log, a container's or an editor puts before each line of a table or a benchmark:
+rank, worker, time or line number.
 """
+TAGGED = re.compile(r"^\[\d{1,4},\d{1,6}\](?:<std(?:out|err)>)?:[ \t]?")
+"""What `mpirun --tag-output` puts there: job and rank."""
 MARKUP = re.compile(r"</?(?:br|pre|code|p|span)\s{0,4}/?>")
 LONGEST_LINE = 8_000
 """500 GPUs in one matrix row. A longer line is no line of these tools, and is left out."""
@@ -68,7 +70,7 @@ class Paste:
 
 def _own(line: str) -> str:
     """The line without what was put before it."""
-    return LOGGED.sub("", QUOTED.sub("", line))
+    return LOGGED.sub("", TAGGED.sub("", QUOTED.sub("", line)))
 
 
 def read_paste(text: str) -> Paste:

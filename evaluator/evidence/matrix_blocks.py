@@ -63,12 +63,15 @@ class Block:
 
     @property
     def is_p2p(self) -> bool:
-        """Whether this is the table of `topo -p2p`: the cells tell, else the columns."""
-        cells = {cell for row in self.rows for cell in row.cells} - {"X"}
+        """Whether this is the table of `topo -p2p`: the cells tell, else the columns. A word that
+        no version prints is taken for a class, the beginning of a status for a cut one.
+        """
+        cells = {cell for row in self.rows for cell in row.cells} - {"X", "N/A"}
         links = {cell for cell in cells - STATUS if CELL.fullmatch(cell)}
         if cells & STATUS or links:
             return len(cells & STATUS) > len(links)
-        return not self.columns and not any(row.rest for row in self.rows)
+        strange = [cell for cell in cells if not any(one.startswith(cell) for one in STATUS)]
+        return not (self.columns or strange or any(row.rest for row in self.rows))
 
 
 MOST_BLOCKS = 64

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -74,6 +74,9 @@ class EvidenceAdmin(KeptAdmin):
     list_select_related = ("listing", "machine", "uploaded_by")
     date_hierarchy = "uploaded_at"
     inlines = (FactInline, FigureInline, ReviewInline)
+
+    class Media:
+        css: ClassVar = {"all": ("desk.css",)}
 
     def has_review_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("marketplace.change_evidence")

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
+from evaluator.evidence.engine_runs import UNITS
 from evaluator.facts import RanBy
 from marketplace.models.catalog import Listing
 from marketplace.models.choices import GRADES, choices, one_of
@@ -127,7 +128,7 @@ class EvidenceReview(models.Model):
 class MeasuredFigure(models.Model):
     """A speed that an engine or a trainer printed, with the workload and the plan that ran.
 
-    `workload` is a preset's name and `plan` a plan's key, as addresses have them: what was
+    `workload` is the slug of a preset or of a saved workload, `plan` a plan's key: what was
     predicted is worked out again wherever it is shown.
     """
 
@@ -146,6 +147,10 @@ class MeasuredFigure(models.Model):
 
     def __str__(self) -> str:
         return f"{self.metric}: {self.value:g}"
+
+    @property
+    def unit(self) -> str:
+        return UNITS[self.metric]
 
 
 class Fact(models.Model):

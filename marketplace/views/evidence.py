@@ -12,7 +12,6 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from evaluator.facts import RanBy
 from marketplace import listings
-from marketplace.evaluations import judge_listing
 from marketplace.evidence import (
     NotKept,
     NotReviewed,
@@ -24,7 +23,8 @@ from marketplace.evidence import (
     preview,
     review,
 )
-from marketplace.forms import ChangeForm, PasteForm, PreviewedForm, preset
+from marketplace.forms import ChangeForm, PasteForm, PreviewedForm
+from marketplace.jobs_named import own_jobs, ran_on
 from marketplace.link_matrix import picture_of
 from marketplace.machines import machine_of
 from marketplace.models import Evidence, Listing, RentedMachine
@@ -41,8 +41,8 @@ def paste(request: HttpRequest, listing_id: int) -> HttpResponse:
     """The form, and after it the cleaned text with its facts. Nothing is stored here."""
     row = get_object_or_404(listings.detailed(), pk=listing_id)
     if request.method != "POST":
-        return _form_page(request, row, PasteForm(None, machines=_own(request, row)))
-    form = PasteForm(request.POST, request.FILES, machines=_own(request, row))
+        return _form_page(request, row, PasteForm(None, **_known(request, row)))
+    form = PasteForm(request.POST, request.FILES, **_known(request, row))
     if not form.is_valid():
         return _form_page(request, row, form, status=NOT_USABLE)
     try:
@@ -57,12 +57,12 @@ def paste(request: HttpRequest, listing_id: int) -> HttpResponse:
 def confirm(request: HttpRequest, listing_id: int) -> HttpResponse:
     """Reads the cleaned text once more and keeps it: what is stored was never only claimed."""
     row = get_object_or_404(listings.detailed(), pk=listing_id)
-    form = PreviewedForm(request.POST, machines=_own(request, row))
-    again = PasteForm(request.POST, machines=_own(request, row))
+    form = PreviewedForm(request.POST, **_known(request, row))
+    again = PasteForm(request.POST, **_known(request, row))
     if not form.is_valid():
         return _form_page(request, row, again, status=NOT_USABLE)
     try:
-        ran = _ran(row, form)
+        ran = _ran(request, row, form)
         kept = keep(row, preview(row, form.cleaned_data["text"]), _origin(request, form, ran))
     except NotKept as refused:
         again.add_error("text", str(refused))
@@ -72,16 +72,10 @@ def confirm(request: HttpRequest, listing_id: int) -> HttpResponse:
     return redirect(f"{row.get_absolute_url()}#links-title")
 
 
-def _ran(row: Listing, form: PreviewedForm) -> Ran | None:
+def _ran(request: HttpRequest, row: Listing, form: PreviewedForm) -> Ran | None:
     """What ran, where the form names it. Raises NotKept for a plan that the machine cannot have."""
     slug, key = form.cleaned_data["workload"], form.cleaned_data["plan"].strip()
-    if not slug:
-        return None
-    keys = [one.plan.key for one in judge_listing(preset(slug), row).plans]
-    if key not in keys:
-        told = ", ".join(keys[:6])
-        raise NotKept(f"The plan {key[:40]!r} is none of this machine. Expected one of {told}, …")
-    return Ran(slug, key)
+    return ran_on(row, slug, key, request.user) if slug else None
 
 
 def _origin(request: HttpRequest, form: PreviewedForm, ran: Ran | None) -> Origin:
@@ -95,8 +89,11 @@ def _origin(request: HttpRequest, form: PreviewedForm, ran: Ran | None) -> Origi
     )
 
 
-def _own(request: HttpRequest, row: Listing) -> Any:
-    return RentedMachine.objects.filter(listing=row, opened_by=cast(User, request.user))
+def _known(request: HttpRequest, row: Listing) -> dict[str, Any]:
+    """The visitor's own machines and workloads, for a form to choose from."""
+    visitor = cast(User, request.user)
+    machines = RentedMachine.objects.filter(listing=row, opened_by=visitor)
+    return {"machines": machines, "jobs": own_jobs(visitor)}
 
 
 def _form_page(
@@ -111,7 +108,7 @@ def _preview_page(
 ) -> HttpResponse:
     again = PreviewedForm(
         {**dict(form.data.items()), "text": shown.text},
-        machines=_own(request, row),
+        **_known(request, row),
         auto_id="kept_%s",
     )
     declared = machine_of(row).link.value
@@ -144,6 +141,7 @@ def evidence(request: HttpRequest, evidence_id: int) -> HttpResponse:
         "section": "listings",
         "evidence": row,
         "lines": look.lines,
+        "figures": row.figures.all(),
         "withdrawable": row.state in COUNTING,
         "reviews": row.reviews.all(),
     }

@@ -67,7 +67,7 @@ def _evidence(request: HttpRequest, row: Listing, machine: Machine) -> dict[str,
     looks = looks_at(row, request.user)
     runs = runs_of(row, machine, looks)
     seen, total = machines_seen(request.user, looks)
-    figures = compared(machine, looks, row.pk)
+    figures = compared(machine, looks, row.pk, request.user)
     return {
         "figures": figures,
         "figure_spreads": spreads(figures),

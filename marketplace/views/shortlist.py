@@ -19,6 +19,7 @@ from evaluator.candidates import Candidate
 from evaluator.shortlist import BEYOND_LIMIT
 from evaluator.workload import workload_presets
 from marketplace.advising import advised, rows_to_advise
+from marketplace.fleets import OFFER_COLUMNS
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.shelf import shelf
 from marketplace.views.answers import Answer, Question
@@ -52,7 +53,7 @@ def shortlist(request: HttpRequest) -> HttpResponse:
     form = PresetDemands(request.GET, gpu_models())
     question = Question(form, request.GET)
     slug = request.GET.get("workload") or next(iter(workload_presets()))
-    chips = chips_of(request, form) + chips_of(request, question.columns)
+    chips = _chips(request, question)
     known = [*form.fields, *question.columns.fields, *PLACE, *question.understood]
     shaped = {
         "chips": chips,
@@ -73,8 +74,7 @@ def pasted(request: HttpRequest) -> HttpResponse:
         return render_page(request, PAGE, {"section": "shortlist", "form": form, "pasted": True})
     data = _without_dropped(request.POST)
     question = Question(PastedDemands(data, gpu_models()), data)
-    found = chips_of(request, question.form) + chips_of(request, question.columns)
-    chips = [replace(chip, remove="") for chip in found]
+    chips = [replace(chip, remove="") for chip in _chips(request, question)]
     return _answer(request, question, {"chips": chips, "pasted": True})
 
 
@@ -170,7 +170,7 @@ def implied(found: Answer) -> list[Chip]:
     spot, currency = found.workload.needs.spot, found.result.currency
     return [
         Chip("on-demand and spot prices" if spot else "on-demand prices"),
-        Chip(f"prices in {currency} only"),
+        Chip(f"only prices in {currency} are compared"),
         Chip("listings gone from their catalog are hidden"),
         Chip(f"listings not seen for {settings.HIDDEN_HOURS} hours are hidden"),
         *_own_demands(found),
@@ -191,6 +191,18 @@ def _own_demands(found: Answer) -> list[Chip]:
         if value and not asked.get(name)
     ]
 
+
+def _chips(request: HttpRequest, question: Question) -> list[Chip]:
+    """Near misses and rows without a comparable price stay below, whatever a verdict's column
+    asks of the ranked ones: a near miss is what such a filter would always hide."""
+    judged = question.columns.filters.keys() - OFFER_COLUMNS
+    return chips_of(request, question.form) + [
+        replace(chip, words=f"{chip.words}, {RANKED_ONLY}") if chip.key in judged else chip
+        for chip in chips_of(request, question.columns)
+    ]
+
+
+RANKED_ONLY = "of ranked rows"
 
 DEMANDS = {
     name: str(field.label)

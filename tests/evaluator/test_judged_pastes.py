@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
+from evaluator.connections import Fault, FaultKind, Topology
+from evaluator.facts import Fact, Grade
 from evaluator.findings import Code
 from evaluator.jobs import Workload
 from evaluator.link_verdicts import LinkWord, cost_to_settle
@@ -34,6 +37,7 @@ from tests.evaluator.pasted import (
     with_paste,
 )
 from tests.evaluator.test_seen_machines import rocm_text
+from tests.evaluator.topologies import joined
 
 PROVEN, OPEN = LinkWord.PROVEN, LinkWord.UNKNOWN
 POOR, AGAINST = LinkWord.INSUFFICIENT, LinkWord.CONTRADICTED
@@ -322,3 +326,30 @@ def test_a_machine_of_amd_is_settled_by_amds_tools() -> None:
     seen = plan_of(judge(SERVE, with_paste(of, rocm_text(alike(8, "XGMI"), [0] * 8))), "tp4").link
     assert seen.settled_by.startswith("HIP_VISIBLE_DEVICES=0,1,2,3 all_reduce_perf")
     assert "rocm-smi --showtopo" in questions_for(of)[0]
+
+
+ONE_OFF = joined("XGMI", "PCIE", "PCIE", [(0, 1, 3, 4, 5, 6, 7)], ("0",) * 8)
+NO_XGMI = replace(ONE_OFF, faults=(Fault(FaultKind.OFF_FABRIC, (2,), "no XGMI"),))
+HOLES = tuple(
+    tuple(None if 2 in (one, to) and one != to else word for to, word in enumerate(row))
+    for one, row in enumerate(ONE_OFF.matrix)
+)
+
+
+@pytest.mark.parametrize(
+    ("look", "code"),
+    [
+        (NO_XGMI, Code.GPU_LINK_FAULTY),
+        (replace(ONE_OFF, matrix=HOLES), Code.TOPOLOGY_PARTIAL),
+        (
+            replace(ONE_OFF, faults=(Fault(FaultKind.NO_PEER_ACCESS, (), "refused"),)),
+            Code.NO_PEER_ACCESS,
+        ),
+    ],
+)
+def test_findings_about_amd_cards_name_amds_own_tools(look: Topology, code: Code) -> None:
+    card = machine("MI300X", 8, topology=Fact(look, Grade.MEASURED))
+    found = plan_of(judge(SERVE, card), "tp8").link
+    assert code in [one.code for one in found.findings]
+    assert "-smi" in found.cleared_by
+    assert "nvidia" not in f"{found.settled_by} {found.cleared_by}"

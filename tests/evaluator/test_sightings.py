@@ -114,7 +114,7 @@ FAULTS = [
 def test_each_fault_is_taken_from_what_shows_it(shown: Reading, kind: FaultKind) -> None:
     topology = topology_of(shown)
     assert [fault.kind for fault in topology.faults] == [kind]
-    assert kind in topology.checked
+    assert merge([topology, topology]).faults == topology.faults
 
 
 @pytest.mark.parametrize(
@@ -162,6 +162,13 @@ def test_what_an_output_does_not_show_clears_no_fault(shown: Reading, kind: Faul
     assert kind not in topology_of(shown).checked
     older = Topology(faults=(Fault(kind, (3,), "seen before"),), checked=(kind,))
     assert merge([topology_of(shown), older]).of_kind(kind)
+
+
+def test_a_cut_output_that_shows_one_fault_leaves_that_of_another_gpu() -> None:
+    shown = topology_of(reading(gpu_count=8, pcie=(PcieLink(0, width_max=16, width_now=8),)))
+    older = Topology(gpus=8, faults=(Fault(FaultKind.NARROW_SLOT, (3,), "x4 of x16"),))
+    found = merge([shown, older]).of_kind(FaultKind.NARROW_SLOT)
+    assert [fault.gpus for fault in found] == [(0,), (3,)]
 
 
 def test_slots_of_all_gpus_clear_a_narrow_one() -> None:

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from marketplace.models import Evidence, Listing
+from marketplace.evaluations import keep_workload
+from marketplace.models import Evidence, Listing, MeasuredFigure
 from tests.marketplace.test_evidence import CUT, PAIRS, SAMPLES
 from tests.pages.catalog import make_listing, make_source
+from tests.pages.everything import DOCUMENT
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +45,46 @@ def test_it_shows_the_facts_and_keeps_them_for_review(eight: Listing) -> None:
     assert "NVLink between pairs" in text
     assert f"kept as evidence {kept.pk}" in text
     assert (kept.state, kept.ran_by, kept.uploaded_by) == ("pending", "provider", None)
+
+
+def test_speeds_are_kept_with_what_ran(eight: Listing) -> None:
+    ran = {"workload": "serve-llama-8b", "plan": "tp2"}
+    code, said = run(eight.pk, sample_path("engine-serve"), **ran)
+    assert code == 0
+    assert "output rate of all GPUs: 2,000 tokens/s" in said
+    assert "shown 3 of 3 facts; kept as evidence" in said
+    assert set(MeasuredFigure.objects.values_list("workload", "plan")) == {
+        ("serve-llama-8b", "tp2")
+    }
+
+
+def test_speeds_of_a_saved_workload_are_kept_by_its_slug(eight: Listing) -> None:
+    saved = keep_workload(DOCUMENT, User.objects.create_user("ada"))
+    code, said = run(eight.pk, sample_path("engine-serve"), workload=saved.slug, plan="tp2")
+    assert code == 0, said
+    assert MeasuredFigure.objects.filter(workload=saved.slug).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("ran", "code", "words"),
+    [
+        ({}, 3, "Name the workload and the plan that ran"),
+        ({"workload": "serve-llama-8b"}, 2, "--workload and --plan: read one, expected both"),
+        ({"workload": "nothing", "plan": "tp2"}, 2, "read 'nothing', expected a saved one"),
+        ({"workload": "serve-llama-8b", "plan": "tp7"}, 2, "Expected one of one"),
+    ],
+)
+def test_speeds_without_what_ran_are_refused(
+    eight: Listing, ran: dict[str, str], code: int, words: str
+) -> None:
+    told, said = run(eight.pk, sample_path("engine-serve"), **ran)
+    assert (told, Evidence.objects.count()) == (code, 0)
+    assert words in said
+
+
+def test_json_holds_speeds(eight: Listing) -> None:
+    _, said = run(eight.pk, sample_path("engine-serve"), dry_run=True, as_json=True)
+    assert json.loads(said)["speeds"][0]["metric"]
 
 
 def test_a_listing_is_found_by_its_key(eight: Listing) -> None:

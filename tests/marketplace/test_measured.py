@@ -10,10 +10,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from evaluator.facts import RanBy
+from marketplace.evaluations import keep_workload
 from marketplace.evidence import NotKept, Origin, Ran, keep, preview, review
-from marketplace.models import Evidence, Listing, MeasuredFigure
+from marketplace.models import Evidence, Listing, MeasuredFigure, Workload
 from marketplace.models.evidence import EvidenceState
 from tests.pages.catalog import make_listing, make_source
+from tests.pages.everything import DOCUMENT
 
 pytestmark = pytest.mark.django_db
 SERVED = Path(__file__).parent.parent / "samples" / "evidence" / "engine-serve.txt"
@@ -99,8 +101,41 @@ def test_pending_speeds_are_their_uploaders_alone(
     assert client.get(f"/evidence/listings/{eight.pk}/").context["figures"] == []
 
 
+def test_a_saved_workload_is_named_by_its_owner_and_private_to_others(
+    client: Client, eight: Listing, ada: User
+) -> None:
+    saved = keep_workload(DOCUMENT, ada)
+    address = f"/listings/{eight.pk}/evidence/"
+    assert "mine (saved)" in words(client.get(address))
+    form = {"text": text(), "ran_by": "renter", "workload": saved.slug, "plan": "tp2"}
+    client.post(f"{address}keep/", form)
+    review(Evidence.objects.get().pk, EvidenceState.ACCEPTED, None)
+    own = client.get(f"/evidence/listings/{eight.pk}/").context["figures"]
+    assert {one.workload for one in own} == {"mine"}
+    assert all(one.predicted for one in own)
+    assert "output rate of all GPUs" in words(client.get(Evidence.objects.get().get_absolute_url()))
+    client.force_login(User.objects.create_user("bo"))
+    page = client.get(f"/evidence/listings/{eight.pk}/")
+    assert not any(one.predicted for one in page.context["figures"])
+    assert "a workload of its uploader" in words(page)
+    assert "mine" not in {one.workload for one in page.context["figures"]}
+    response = client.post(f"{address}keep/", form)
+    assert response.status_code == 422
+    assert "Select a valid choice" in words(response)
+
+
 def test_an_unreadable_text_without_speeds_stays_refused(eight: Listing, ada: User) -> None:
     shown = preview(eight, "nothing that anybody can read")
     assert not shown.storable
     with pytest.raises(NotKept):
         keep(eight, shown, Origin(ada, RanBy.RENTER, ran=TP2))
+
+
+def test_a_saved_file_that_is_read_no_more_keeps_its_name(
+    client: Client, eight: Listing, ada: User
+) -> None:
+    saved = keep_workload(DOCUMENT, ada)
+    keep(eight, preview(eight, text()), Origin(ada, RanBy.RENTER, ran=Ran(saved.slug, "tp2")))
+    Workload.objects.update(document={"task": "of another version"})
+    figures = client.get(f"/evidence/listings/{eight.pk}/").context["figures"]
+    assert {(one.workload, one.predicted) for one in figures} == {("mine", None)}

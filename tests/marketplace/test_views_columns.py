@@ -191,7 +191,14 @@ def test_every_column_can_be_shown_and_sorted(client: Client, catalog: Source) -
 
 def test_a_column_filter_is_a_chip(client: Client, catalog: Source) -> None:
     chips = client.get(f"{SERVE}&hourly=%3C%3D15").context["chips"]
-    assert [(one.words, one.remove) for one in chips] == [("Per hour: <=15", SERVE)]
+    assert [(one.words, one.remove) for one in chips] == [("Per hour: <=15, of ranked rows", SERVE)]
+
+
+def test_a_filter_of_the_whole_catalog_is_not_called_one_of_rows(
+    client: Client, catalog: Source
+) -> None:
+    chips = client.get(f"{SERVE}&provider=acme").context["chips"]
+    assert [one.words for one in chips] == ["Provider: acme"]
 
 
 def test_a_job_with_an_end_says_cost_and_deadline_first(client: Client, catalog: Source) -> None:

@@ -114,7 +114,11 @@ def test_every_demand_is_a_chip(client: Client, catalog: Source, query: str, exp
 
 def test_what_always_applies_is_said_too(client: Client, catalog: Source) -> None:
     page = client.get("/").content.decode()
-    for words in ("on-demand prices", "prices in USD only", "listings gone from their catalog"):
+    for words in (
+        "on-demand prices",
+        "only prices in USD are compared",
+        "listings gone from their catalog",
+    ):
         assert words in page
 
 

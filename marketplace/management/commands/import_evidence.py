@@ -12,7 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from evaluator.connections import to_plain
 from evaluator.facts import RanBy
-from marketplace.evidence import LARGEST_PASTE, NotKept, Origin, Preview, keep, preview
+from marketplace.evidence import LARGEST_PASTE, NotKept, Origin, Preview, Ran, keep, preview
+from marketplace.jobs_named import ran_on
 from marketplace.management.tables import as_table, plain
 from marketplace.models import Evidence, Listing
 from marketplace.seen import seen_lines
@@ -28,6 +29,8 @@ class Command(BaseCommand):
         parser.add_argument("listing", help="a listing's number or its key in the catalog")
         parser.add_argument("file", type=Path, help="a text file with the output")
         parser.add_argument("--by", choices=RUN_BY, default="renter", help="who ran it")
+        parser.add_argument("--workload", default="", help="what ran: a preset or a saved slug")
+        parser.add_argument("--plan", default="", help="the plan that ran, such as tp2")
         parser.add_argument("--dry-run", action="store_true", help="store nothing")
         parser.add_argument("--json", action="store_true", dest="as_json")
 
@@ -35,7 +38,8 @@ class Command(BaseCommand):
         """Exit codes: 0 stored or shown, 1 no fact in it, 2 usage, 3 damaged or not matching."""
         row = _listing(options["listing"])
         shown = _preview(row, options["file"])
-        kept = None if options["dry_run"] else _kept(row, shown, RanBy(options["by"]))
+        origin = Origin(None, RanBy(options["by"]), ran=_ran(row, options))
+        kept = None if options["dry_run"] else _kept(row, shown, origin)
         write = _json if options["as_json"] else _table
         self.stdout.write(write(row, shown, kept))
         if not shown.storable:
@@ -66,11 +70,24 @@ def _preview(row: Listing, path: Path) -> Preview:
         raise CommandError(f"{path}: {error.strerror}", returncode=USAGE) from error
 
 
-def _kept(row: Listing, shown: Preview, ran_by: RanBy) -> Evidence | None:
+def _ran(row: Listing, options: dict[str, Any]) -> Ran | None:
+    """What ran, where it is named: both or neither."""
+    slug, plan = options["workload"], options["plan"]
+    if not slug and not plan:
+        return None
+    if not slug or not plan:
+        raise CommandError("--workload and --plan: read one, expected both", returncode=USAGE)
+    try:
+        return ran_on(row, slug, plan, None)
+    except NotKept as refused:
+        raise CommandError(plain(str(refused)), returncode=USAGE) from refused
+
+
+def _kept(row: Listing, shown: Preview, origin: Origin) -> Evidence | None:
     if not shown.storable:
         return None
     try:
-        return keep(row, shown, Origin(None, ran_by))
+        return keep(row, shown, origin)
     except NotKept as refused:
         raise CommandError(str(refused), returncode=PARTLY) from refused
 
@@ -87,10 +104,12 @@ def _lines(row: Listing, shown: Preview, kept: Evidence | None) -> Iterator[str]
     if lines:
         cells = [[line.label, line.text, line.grade.word, line.caveat] for line in lines]
         yield as_table(("attribute", "value", "grade", "caveat"), cells)
+    yield from (f"{one.metric}: {one.value:,.4g} {one.unit}" for one in shown.figures)
     yield from (plain(f"! {found.sentence} {found.remedy}") for found in shown.findings)
     yield from (plain(f"! {problem.sentence}") for problem in shown.problems)
     state = f"kept as evidence {kept.pk} on {kept.machine}, {kept.state}" if kept else "not kept"
-    yield f"shown {len(lines)} of {len(lines)} facts; {state}"
+    held = len(lines) + len(shown.figures)
+    yield f"shown {held} of {held} facts; {state}"
 
 
 def _json(row: Listing, shown: Preview, kept: Evidence | None) -> str:
@@ -106,6 +125,9 @@ def _json(row: Listing, shown: Preview, kept: Evidence | None) -> str:
                 "caveat": one.caveat,
             }
             for one in facts
+        ],
+        "speeds": [
+            {"metric": one.metric, "value": one.value, "unit": one.unit} for one in shown.figures
         ],
         "mismatch": list(shown.mismatch),
         "problems": [one.sentence for one in shown.problems],

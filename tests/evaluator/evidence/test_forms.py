@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from evaluator.connections import FaultKind
-from evaluator.evidence import Format, Reading, Sign, Trouble, read_evidence
+from evaluator.evidence import (
+    Format,
+    Reading,
+    Sign,
+    Trouble,
+    UnreadableEvidence,
+    read_evidence,
+)
 from evaluator.evidence.readings import troubles
 from evaluator.sightings import sight
 from tests.evaluator.pasted import benchmark_text, cells, matrix_text
@@ -108,6 +115,34 @@ def test_links_that_somebody_left_out_are_not_counted_as_absent(left_out: str) -
     assert reading.nvlinks
     assert reading.nvlinks[0].active is None
     assert Sign.INCOMPLETE in reading.signs
+
+
+@pytest.mark.parametrize("tag", ["[1,0]<stdout>:", "0: ", "2025-03-01T10:00:00.1Z ", "rank0 | "])
+def test_a_benchmark_says_the_same_behind_the_tags_of_a_launcher(tag: str) -> None:
+    plain = benchmark_text(8, [(1 << 24, 380.0), (8 << 30, 480.0)])
+    tagged = "".join(f"{tag}{line}\n" for line in plain.split("\n")[:-1])
+    assert one(tagged) == one(plain)
+
+
+def test_a_class_that_no_version_prints_is_told_although_no_other_is_there() -> None:
+    reading = one("\tGPU0\tGPU1\nGPU0\t X \tQQX\nGPU1\tQQX\t X \n\n")
+    assert reading.format is Format.TOPO_MATRIX
+    assert troubles(reading.problems) == {Trouble.UNKNOWN_CLASS}
+    assert reading.matrix == (("X", None), (None, "X"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Invalid combination of input arguments. Please run 'nvidia-smi topo -h' for help.",
+        "RuntimeError: Unexpected error from cudaGetDeviceCount(). "
+        "Error 802: system not yet initialized",
+    ],
+)
+def test_a_tool_that_failed_is_not_called_unsupported(words: str) -> None:
+    with pytest.raises(UnreadableEvidence) as refused:
+        read_evidence(f"{words}\n")
+    assert refused.value.trouble is Trouble.COMMAND_FAILED
 
 
 def test_rows_with_their_time_are_rows() -> None:
