@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, QuerySet, TextField
+from django.db.models.functions import Cast
 
-from evaluator.findings import recall
+from evaluator.findings import Finding, recall
 from evaluator.machine import Availability
 from evaluator.offers import Offering
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
@@ -48,8 +51,16 @@ def offerings(listings: QuerySet[Listing]) -> list[Offering]:
     """The listings as the evaluator ranks them: two queries, however many there are."""
     keys = listings.order_by().values("pk")
     quotes = quotes_of(current_prices(keys).order_by("pk"))
-    rows = listings.order_by().values_list(*OFFERING_COLUMNS)
-    return [_offering(dict(zip(OFFERING_COLUMNS, row, strict=True)), quotes) for row in rows]
+    rows = listings.order_by().annotate(**AS_TEXT).values_list(*OFFERING_COLUMNS, *AS_TEXT)
+    doubts, locks = cache(_doubts_in), cache(json.loads)
+    return [
+        _offering(dict(zip(OFFERING_COLUMNS, said, strict=True)), quotes, doubts(one), locks(other))
+        for *said, one, other in rows
+    ]
+
+
+def _doubts_in(text: str) -> tuple[Finding, ...]:
+    return tuple(map(recall, json.loads(text)))
 
 
 def offering_of(row: Listing) -> Offering:
@@ -57,7 +68,9 @@ def offering_of(row: Listing) -> Offering:
     in_force = sorted((one for one in row.prices.all() if not one.superseded_at), key=_key)
     quotes = tuple(_quote(*(getattr(one, name) for name in QUOTE_COLUMNS[1:])) for one in in_force)
     said = {name: getattr(row, name) for name in OFFERING_COLUMNS if name != "provider__name"}
-    return _offering({**said, "provider__name": row.provider.name}, {row.pk: quotes})
+    said["provider__name"] = row.provider.name
+    doubts = tuple(map(recall, row.findings))
+    return _offering(said, {row.pk: quotes}, doubts, row.corrections)
 
 
 def _key(row: Price) -> int:
@@ -76,13 +89,18 @@ OFFERING_COLUMNS = (
     "availability",
     "quantity",
     "last_seen",
-    "findings",
-    "corrections",
 )
+AS_TEXT = {f"{name}_text": Cast(name, TextField()) for name in ("findings", "corrections")}
+"""What is nearly always the same in many rows, for each text of it to be read once."""
 QUOTE_COLUMNS = ("listing_id", "amount", "currency", "unit", "basis", "purchase", "term", "words")
 
 
-def _offering(row: Mapping[str, Any], quotes: Mapping[int, tuple[Quote, ...]]) -> Offering:
+def _offering(
+    row: Mapping[str, Any],
+    quotes: Mapping[int, tuple[Quote, ...]],
+    doubts: tuple[Finding, ...],
+    corrections: Mapping[str, Any],
+) -> Offering:
     return Offering(
         key=str(row["pk"]),
         configuration=row["configuration"],
@@ -91,11 +109,11 @@ def _offering(row: Mapping[str, Any], quotes: Mapping[int, tuple[Quote, ...]]) -
         region=row["region"],
         zone=row["zone"],
         url=row["url"],
-        quotes=with_lock(quotes.get(row["pk"], ()), row["corrections"]),
+        quotes=with_lock(quotes.get(row["pk"], ()), corrections),
         availability=Availability(row["availability"]),
         quantity=row["quantity"],
         seen_at=row["last_seen"],
-        findings=tuple(recall(stored) for stored in row["findings"]),
+        findings=doubts,
     )
 
 
@@ -111,5 +129,9 @@ def quotes_of(prices: QuerySet[Price]) -> dict[int, tuple[Quote, ...]]:
 def _quote(
     amount: Decimal, currency: str, unit: str, basis: str, purchase: str, term: str, words: str
 ) -> Quote:
-    of = (TimeUnit(unit), Basis(basis), Purchase(purchase))
-    return Quote(amount, currency or None, *of, term, words)
+    return Quote(amount, currency or None, *_meant(unit, basis, purchase), term, words)
+
+
+@cache
+def _meant(unit: str, basis: str, purchase: str) -> tuple[TimeUnit, Basis, Purchase]:
+    return TimeUnit(unit), Basis(basis), Purchase(purchase)

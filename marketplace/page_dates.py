@@ -8,12 +8,13 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 
 from evaluator.findings import Finding
 from marketplace.catalog.dates import judge_age
 from marketplace.models import SyncRun
 from marketplace.models.catalog import Outcome
+from marketplace.shelf import shelf
 
 NOTED_AS = "dated"
 """The key in a run's counts."""
@@ -35,19 +36,17 @@ def last_day(source_id: int) -> date | None:
     return _day(_days(source_id).first())
 
 
-def day_of_pages() -> Subquery:
-    """The same for each listing of a query, for `old_news`."""
-    return Subquery(_days(OuterRef("source_id"))[:1])
-
-
-def old_news(noted_day: str | None, today: date) -> list[Finding]:
-    """The finding that the pages of a listing date themselves long ago; empty where they do not."""
-    aged = judge_age(_day(noted_day), today)
+def old_news(source_id: int, today: date) -> list[Finding]:
+    """The finding that the pages of a source date themselves long ago; empty where they do not."""
+    days = shelf().days  # made anew after every run that ends
+    if source_id not in days:
+        days[source_id] = last_day(source_id)
+    aged = judge_age(days[source_id], today)
     return [aged] if aged else []
 
 
-def _days(source: int | OuterRef) -> QuerySet[SyncRun, str | None]:
-    runs = SyncRun.objects.filter(source=source, outcome__in=READ).order_by("-fence")
+def _days(source_id: int) -> QuerySet[SyncRun, str | None]:
+    runs = SyncRun.objects.filter(source=source_id, outcome__in=READ).order_by("-fence")
     return runs.values_list(f"counts__{NOTED_AS}", flat=True)
 
 

@@ -10,6 +10,7 @@ import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from datetime import date
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -114,7 +115,8 @@ class Found:
 class Shelf:
     """Rows in the order of their keys. Numbers are floats, NaN is unknown.
 
-    `reverted` has the hours of listings whose locked price has ended since their last sync.
+    `reverted` has the hours of listings whose locked price has ended since their last sync, `days`
+    the days of the pages of sources that were asked for, see `page_dates`.
     """
 
     version: Version
@@ -123,6 +125,7 @@ class Shelf:
     numbers: Mapping[str, Column]
     gone: Column
     reverted: Mapping[int, Hour] = field(default_factory=dict)
+    days: dict[int, date | None] = field(default_factory=dict)
     _orders: dict[tuple[str, bool], tuple[Column, Column]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
     _offered: dict[str, list[str]] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from threading import Lock
 from typing import TypeVar
 
@@ -32,6 +33,12 @@ class Rented:
         return None if self.amount is None else self.amount * -(-gpus // self.gpus)
 
 
+@lru_cache(maxsize=64)
+def name_of(workload: Workload) -> str:
+    """Its fingerprint, which is made of every dimension of its model: read once."""
+    return workload.fingerprint()
+
+
 _lock = Lock()
 _books: OrderedDict[str, Workbook] = OrderedDict()
 _verdicts: OrderedDict[tuple[str, str], MachineVerdict] = OrderedDict()
@@ -40,7 +47,7 @@ _tables: OrderedDict[tuple[str, str, Rented, int], Growth] = OrderedDict()
 
 def workbook_of(workload: Workload) -> Workbook:
     """The same for workloads that every verdict treats alike."""
-    key = workload.fingerprint()
+    key = name_of(workload)
     with _lock:
         book = _books.setdefault(key, Workbook(workload))
         _books.move_to_end(key)
@@ -51,7 +58,7 @@ def workbook_of(workload: Workload) -> Workbook:
 
 def judge_machine(workload: Workload, machine: Machine) -> MachineVerdict:
     """All plans on a machine, judged once for all machines that are alike."""
-    key = (workload.fingerprint(), machine.fingerprint())
+    key = (name_of(workload), machine.fingerprint())
     with _lock:
         found = _verdicts.get(key)
     verdict = found or judge(workload, machine, workbook=workbook_of(workload))

@@ -31,7 +31,7 @@ from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of
 from marketplace.models import Listing
 from marketplace.own_looks import own_looks
-from marketplace.page_dates import day_of_pages, old_news
+from marketplace.page_dates import old_news
 from marketplace.shelf import shelf
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import Checklist, checklist_of
@@ -69,7 +69,7 @@ class Rental:
 @require_safe
 @kept_a_minute
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
-    row = get_object_or_404(listings.detailed().annotate(page_day=day_of_pages()), pk=listing_id)
+    row = get_object_or_404(listings.detailed(), pk=listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     shelf().settle([row])
     held = visible_to(request.user, row)
@@ -86,7 +86,7 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         "other_words": other_words(row),
         "findings": [
             *(recall(stored) for stored in row.findings),
-            *old_news(getattr(row, "page_day", None), timezone.now().date()),
+            *old_news(row.source_id, timezone.now().date()),
         ],
         "presets": preset_names(),
         "slug": slug,

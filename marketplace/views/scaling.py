@@ -28,6 +28,7 @@ from marketplace.runs import looks_at, predicted_rate, runs_of, spread_of
 from marketplace.seen_machines import machines_seen
 from marketplace.shelf import shelf
 from marketplace.views.drawings import drawing
+from marketplace.views.kept import kept_a_minute
 from marketplace.views.listing import chosen_preset
 from marketplace.views.pages import render_page
 from marketplace.workbooks import Rented, growth_of
@@ -39,6 +40,7 @@ PICTURES = {"strong": "strong-scaling", "weak": "weak-scaling"}
 
 @login_not_required
 @require_safe
+@kept_a_minute
 def scaling(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = get_object_or_404(listings.detailed(), pk=listing_id)
     shelf().settle([row])
