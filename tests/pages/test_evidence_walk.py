@@ -192,7 +192,7 @@ def test_a_stranger_is_led_to_the_login_and_back(
 ) -> None:
     page = visit().open(eight.get_absolute_url())
     assert "nvidia-smi topo -m" in page.inner_text("pre.copy >> nth=0")
-    page.click("#prove-title ~ p a")
+    page.click("#prove-title ~ p a[href*='/login']")
     page.fill("#id_username", "ada")
     page.fill("#id_password", PASSWORD)
     page.click("main button:has-text('Sign in')")
