@@ -24,7 +24,6 @@ django.setup()
 from bs4 import BeautifulSoup  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.core.management import call_command  # noqa: E402
-from django.db import connection  # noqa: E402
 from django.test import Client  # noqa: E402
 
 from evaluator.columns import Models, budget_columns, plan_columns  # noqa: E402
@@ -43,6 +42,7 @@ from tests.bench_cold import bench_cold  # noqa: E402
 from tests.bench_pages import bench_pages  # noqa: E402
 from tests.bench_shortlist import bench_shortlists  # noqa: E402
 from tests.bench_sync import bench_sync  # noqa: E402
+from tests.scratch import scratch_database  # noqa: E402
 
 
 def fastest(work: Callable[[], object], rounds: int = 3) -> float:
@@ -145,18 +145,14 @@ def bench_reading() -> None:
 
 def bench_sync_and_pages() -> None:
     """On a database of its own, as the tests have it."""
-    name = connection.creation.create_test_db(verbosity=0)
-    try:
-        host, port = settings.SAMPLE_SERVER_ADDRESS
-        with serve_samples(host, port):
+    with scratch_database():
+        with serve_samples(*settings.SAMPLE_SERVER_ADDRESS):
             sources.keep_known_sources()
             keys = list(Source.objects.filter(bundled=True).values_list("pk", flat=True))
             first = _seconds(lambda: [sync.sync_source(key) for key in keys])
             again = fastest(lambda: [sync.sync_source(key) for key in keys])
         tell("a second sync of the same pages", again, first, "the first sync")
         _bench_pages()
-    finally:
-        connection.creation.destroy_test_db(name, verbosity=0)
 
 
 def _bench_pages() -> None:

@@ -48,6 +48,7 @@ from marketplace.shelf import forget_shelf  # noqa: E402
 from marketplace.templatetags.pieces import forget_pieces  # noqa: E402
 from marketplace.views import kept  # noqa: E402
 from tests.pages.large_catalog import fill  # noqa: E402
+from tests.scratch import scratch_database  # noqa: E402
 from tests.services import POSTGRES_URL, REDIS_URL, postgres_answers  # noqa: E402
 
 LISTINGS = int(os.environ.get("LINKPROOF_BENCH_LISTINGS", "100000"))
@@ -140,12 +141,9 @@ def tell(name: str, seconds: float, floor: float, against: str) -> None:
 
 def bench_pages() -> None:
     """On this database, then on PostgreSQL in a process of its own where it answers."""
-    name = connection.creation.create_test_db(verbosity=0)
-    try:
-        with override_settings(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["127.0.0.1"]):
-            _bench()
-    finally:
-        connection.creation.destroy_test_db(name, verbosity=0)
+    here = override_settings(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["127.0.0.1"])
+    with scratch_database(), here:
+        _bench()
     if connection.vendor == "sqlite" and postgres_answers():
         changes = {
             "DATABASE_URL": POSTGRES_URL,

@@ -12,20 +12,20 @@ import io
 import os
 import resource
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from django.db import connection, connections
+from django.db import connections
 
 from marketplace import sync
 from marketplace.catalog.base import Page
 from marketplace.catalog.registry import adapter_for
 from marketplace.models import Listing, Provider, Source
 from marketplace.sync.drafts import NAME, RENEWED
+from tests.scratch import scratch_database
 from tests.turns import worked
 
 FEED_ROWS, PAGE_CARDS = 100_000, 10_000
@@ -128,24 +128,9 @@ def alone(work: Callable[[], object]) -> Cost:
 
 def bench_sync(rows: int = FEED_ROWS, page_cards: int = PAGE_CARDS) -> None:
     """On a database of its own, as the tests have it."""
-    with TemporaryDirectory() as folder, _database(folder):
+    with TemporaryDirectory() as folder, scratch_database(Path(folder) / "bench.sqlite3"):
         _bench_feed(rows, Path(folder) / "vms.csv")
         _bench_page(page_cards, Path(folder) / "gpus.html")
-
-
-@contextmanager
-def _database(folder: str) -> Iterator[None]:
-    """In a file, so that the processes that measure meet the same one."""
-    test, before = connection.settings_dict["TEST"], connection.settings_dict["NAME"]
-    named = test["NAME"]
-    if connection.vendor == "sqlite":
-        test["NAME"] = str(Path(folder) / "bench.sqlite3")
-    connection.creation.create_test_db(verbosity=0)
-    try:
-        yield
-    finally:
-        connection.creation.destroy_test_db(before, verbosity=0)
-        test["NAME"] = named
 
 
 def _bench_feed(rows: int, file: Path) -> None:
