@@ -1,6 +1,6 @@
 """Ten minutes of somebody who has never read about tensor parallelism, as one walk.
 
-Every step leaves a picture in test-results/newcomer/, for people to look at.
+Every step leaves a picture in test-pictures/newcomer/, for people to look at.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from tests.pages.conftest import Visit, Visitor
 from tests.pages.test_evidence_walk import PASSWORD, SAMPLES, signed_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-PICTURES = Path(__file__).parent.parent.parent / "test-results" / "newcomer"
+PICTURES = Path(__file__).parent.parent.parent / "test-pictures" / "newcomer"
+"""Outside of test-results/, which every process of the browser plugin empties when it begins."""
 TRAINED = "train-llama-70b"
 CATALOG = "one-1|eu|H100|1|80|2.49\neight-8|eu|H100|8|80|19.92\n"
 
