@@ -13,9 +13,10 @@ from functools import partial
 
 from evaluator.adapters import adapter_params
 from evaluator.calibration import constants, figure
-from evaluator.collectives import GRADIENTS_SHARDED, PARAMETERS_SHARDED, Operation
+from evaluator.collectives import GRADIENTS_SHARDED, PARAMETERS_SHARDED
 from evaluator.devices import Device, on_each, peak_of
 from evaluator.estimates import Result, Setting
+from evaluator.exchanges import Operation
 from evaluator.feeds import host_bytes, host_optimizer_seconds, host_seconds, starved_seconds
 from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, pace_of, work_of
 from evaluator.jobs import Offload, Schedule, TrainingJob

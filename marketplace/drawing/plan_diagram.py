@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from evaluator.collectives import Traffic
+from evaluator.exchanges import Traffic
 from evaluator.link_verdicts import LinkVerdict, LinkWord
 from evaluator.placement import Placement, Rank
 from evaluator.plans import Plan

@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from syrupy.assertion import SnapshotAssertion
 
 from evaluator.budgets import Component, Fit, FitWord, MemoryBudget, RankBudget
-from evaluator.collectives import Operation, Traffic
+from evaluator.exchanges import Operation, Traffic
 from evaluator.link_verdicts import LinkVerdict, LinkWord
 from evaluator.machine import LinkClass
 from evaluator.placement import placement_of
