@@ -84,6 +84,32 @@ def test_filter_compare_keep_and_share(visit: Visitor, catalog: Listing, scripts
     assert [one.strangers for one in (seen, stranger)] == [[], []]
 
 
+def test_ticks_outlive_a_filter_and_one_enter_asks_once(visit: Visitor, catalog: Listing) -> None:
+    seen = visit()
+    page = seen.open("/")
+    for box in page.locator("#results input[name=pick]").all()[:3]:
+        box.check()
+    page.click("summary:has-text('Columns and their filters')")
+    answers: list[str] = []
+    page.on("requestfinished", lambda done: answers.append(done.url))
+    page.fill("#id_hourly", "12..30")
+    page.press("#id_hourly", "Enter")
+    page.wait_for_selector("a.chip:has-text('Per hour: 12..30')")
+    page.wait_for_load_state("networkidle")
+    assert sum("hourly=" in url for url in answers) == 1, (
+        "the change and the submit of one Enter are one question"
+    )
+    ticked = page.locator("#results input[name=pick]:checked")
+    assert ticked.count() == 3
+    page.fill("#id_hourly", "20..30")
+    page.press("#id_hourly", "Enter")
+    page.wait_for_selector("a.chip:has-text('Per hour: 20..30')")
+    assert ticked.count() == 2, "row 0 stays on top, Machine 0 is gone"
+    page.click("text=Compare the ticked")
+    page.wait_for_selector("h1:has-text('differ in')")
+    assert seen.complaints == []
+
+
 def test_a_refused_expression_is_said_where_it_was_typed(visit: Visitor, catalog: Listing) -> None:
     page = visit(scripts=False).open("/?hourly=%3E%3Dcheap")
     assert page.locator("details.columns").get_attribute("open") is not None
