@@ -77,6 +77,10 @@ class Traffic:
         return int(bus_factor(self.operation, self.group) * self.buffer_bytes)
 
     @property
+    def sent_words(self) -> str:
+        return size_words(self.sent_bytes)
+
+    @property
     def between_machines_bytes(self) -> int:
         """Bytes per GPU that leave the machine when the collective is hierarchical; else 0.
 
@@ -99,7 +103,7 @@ class Traffic:
         calls = f"{self.calls} {self.operation}{'s' if self.calls > 1 else ''}"
         return (
             f"{calls} of {size_words(self.message_bytes)} over {self.group} GPUs per {self.per}: "
-            f"{size_words(self.sent_bytes)} sent by each GPU, bound by {self.bound}"
+            f"{self.sent_words} sent by each GPU, bound by {self.bound}"
         )
 
     @property
@@ -108,7 +112,7 @@ class Traffic:
         if not self.much:
             return ""
         factor = SENT[self.operation].format(n=self.group, less=self.group - 1)
-        each, sent = size_words(self.message_bytes), size_words(self.sent_bytes)
+        each, sent = size_words(self.message_bytes), self.sent_words
         return (
             f"Calls: {self.often} = {self.calls:,}. Buffer of one: {self.much} = {each}. "
             f"Sent by each GPU: {factor} = {sent}."

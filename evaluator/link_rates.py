@@ -100,7 +100,7 @@ def _named(one: Traffic, links: Links) -> str:
         told.append(f"{words_of(wire.kind)}, {rate / GB:.3g} GB/s{shown}")
     if isinstance(fabric, Fabric) and one.machines > 1:
         kind = "a network over TCP" if fabric.tcp else "a network"
-        told.append(f"{kind} with {fabric.card_bytes_per_s / GB:.2g} GB/s for each GPU")
+        told.append(f"{kind} with {fabric.card_bytes_per_s / GB:.3g} GB/s for each GPU")
     return " and ".join(told)
 
 

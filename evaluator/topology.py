@@ -82,6 +82,7 @@ def _group(demand: Demand, part: LinkVerdict, exchanges: tuple[Traffic, ...]) ->
         settled_by=part.settled_by,
         cleared_by=part.cleared_by,
         machines=demand.machines,
+        use=demand.use,
     )
 
 

@@ -41,6 +41,11 @@ from evaluator.shapes import ModelShape
 ACTIVATION_BYTES = 2
 
 
+def step_tokens(job: TrainingJob, layout: Layout) -> int:
+    """Trained tokens of one optimizer step: without a stated batch, one micro-batch per rank."""
+    return (job.global_batch or layout.data * job.micro_batch) * job.seq_len
+
+
 @dataclass(frozen=True, slots=True)
 class StepModel:
     """One training step. `arithmetic` is the format of the multiplications, not of the states.
@@ -64,9 +69,8 @@ class StepModel:
 
     @property
     def tokens(self) -> int:
-        """Tokens of one step over all ranks."""
-        ranks = self.layout.data * self.job.micro_batch
-        return (self.job.global_batch or ranks) * self.job.seq_len
+        """Trained tokens of one optimizer step."""
+        return step_tokens(self.job, self.layout)
 
     @property
     def round_tokens(self) -> float:
