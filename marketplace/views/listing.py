@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 from evaluator.candidates import candidate_of
 from evaluator.economics import terms_of
 from evaluator.findings import recall
+from evaluator.first_step import first_step
 from evaluator.host import count
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
@@ -168,7 +169,9 @@ def _checklist(
     """Of the plan that is shown: another plan asks other things of the same host."""
     if plan is None:
         return None
-    return checklist_of(candidate_of(group, verdict, plan, terms_of(workload)), machine)
+    candidate = candidate_of(group, verdict, plan, terms_of(workload))
+    start = first_step(workload, machine, workbook_of(workload).weights_bytes)
+    return checklist_of(candidate, machine, start)
 
 
 def _plans(verdict: MachineVerdict) -> dict[str, Any]:
