@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from django import template
 from django.urls import reverse
 from django.utils.html import escape, format_html
@@ -9,7 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from evaluator.facts import Grade
 from marketplace.glossary import Term, named, terms_in
-from marketplace.templatetags.present import grade, status
+from marketplace.templatetags.present import MOST_TEXTS, grade, status
 
 register = template.Library()
 
@@ -24,6 +26,7 @@ def _piece(text: str, term: Term | None) -> str:
     return _link(text, term) if term else escape(text)
 
 
+@lru_cache(MOST_TEXTS, typed=True)
 def _link(text: str, term: Term) -> SafeString:
     address = f"{reverse('glossary')}#{term.slug}"
     return format_html('<a class="term" href="{}">{}</a>', address, text)
