@@ -23,7 +23,14 @@ from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
 from marketplace.rankings import Viewer
 from marketplace.seen import SHOWN
-from marketplace.templatetags.present import derived_money, gib_number, gib_span, rate, spanned
+from marketplace.templatetags.present import (
+    cost_on,
+    derived_money,
+    gib_number,
+    gib_span,
+    rate,
+    spanned,
+)
 from marketplace.views.axes import Axes, axes_of
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
@@ -163,8 +170,8 @@ def _time(one: Candidate, axes: Axes) -> str:
 
 
 def _cost(one: Candidate, axes: Axes) -> str:
-    cost = axes.cost_of(one)
-    return f"{cost.low:,.2f}–{cost.high:,.2f} {axes.cost_unit}" if cost else "unknown"
+    cost = cost_on(one, axes)
+    return f"{cost} {axes.cost_unit}" if cost else "unknown"
 
 
 def _hourly(one: Candidate) -> str:
