@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from evaluator.collectives import Traffic
 from evaluator.connections import FaultKind, Topology, family, is_fabric, rank_of
+from evaluator.exchanges import Traffic
 from evaluator.facts import Grade
 from evaluator.findings import Code, finding
 from evaluator.group_rates import Reached

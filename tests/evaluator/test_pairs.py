@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.collectives import Operation, Traffic
 from evaluator.connections import Fault, FaultKind, Rate, Topology
+from evaluator.exchanges import Operation, Traffic
 from evaluator.facts import Fact, Grade, declared
 from evaluator.findings import Code
 from evaluator.grouping import assign
