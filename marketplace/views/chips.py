@@ -76,6 +76,14 @@ def _filled(query: QueryDict) -> QueryDict:
     return query
 
 
+CARRIED = ("workload", "tokens", "deadline")
+"""What of an address shapes the judging of one machine, on whichever page."""
+
+
+def carried(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, str(data[name])) for name in CARRIED if data.get(name)]
+
+
 def not_understood(request: HttpRequest, known: Iterable[str]) -> list[str]:
     """Keys of the address that mean nothing here: said on the page, since a filter that is
     silently dropped answers another question than the one asked."""

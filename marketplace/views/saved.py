@@ -23,7 +23,7 @@ from marketplace.frozen import changes, freeze
 from marketplace.models import SavedShortlist
 from marketplace.models.saved import new_token
 from marketplace.views.answers import Answer, Question
-from marketplace.views.chips import kept_chips
+from marketplace.views.chips import carried, kept_chips
 from marketplace.views.pages import render_page
 from marketplace.views.shortlist import implied
 
@@ -166,8 +166,9 @@ def _again(kept: SavedShortlist, data: QueryDict) -> dict[str, Any]:
     slug = next((slug for slug in workload_presets() if _preset(slug) == kept.document), "")
     if not slug:
         return {"asked_again": [(name, one) for name, all_of in data.lists() for one in all_of]}
-    query = f"?{urlencode({'workload': slug})}"
-    return {"workload_query": query, "again": f"{query}&{kept.demands}".removesuffix("&")}
+    again = f"?{urlencode({'workload': slug})}&{kept.demands}".removesuffix("&")
+    query = f"?{urlencode(carried({**data.dict(), 'workload': slug}))}"
+    return {"workload_query": query, "again": again}
 
 
 @require_POST
