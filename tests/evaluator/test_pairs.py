@@ -133,6 +133,20 @@ def test_each_situation_has_its_word_and_its_finding(
     assert code in codes if code else codes == []
 
 
+@pytest.mark.parametrize(
+    ("topology", "words"),
+    [
+        (PAIRS, "leaves the fast islands (0, 1; 2, 3; 4, 5; 6, 7): "),
+        (replace(uniform(8, "NODE"), numa=SOCKETS), "finds no fast island to stay on: "),
+    ],
+)
+def test_a_group_that_no_island_holds_names_the_islands_there_are(
+    topology: Topology, words: str
+) -> None:
+    plan = TP4 if topology is PAIRS else TP8
+    assert words in verdict(plan, topology).findings[0].sentence
+
+
 MADE_ELSEWHERE = {"own_evidence", "evidence_mismatch", "measured_elsewhere", "link_suspected"}
 """Codes about who brought what, and of a benchmark against a suspicion: see tests/codes."""
 
