@@ -208,6 +208,7 @@ def _sentence(memory: MemoryBudget, bar: Bar, cards: Sequence[CardSize], batch: 
     need = bar.needed
     first = next((card for card in cards if card.word in ("fits", "tight")), None)
     holds = f"the smallest that holds it is {first.label}" if first else "no card here holds it"
+    holds = f"{holds}, tight" if first and first.word == "tight" else holds
     told = (
         f"{bar.rank}: a GPU must report {_gib(need.typical)} "
         f"({_gib(need.low)} to {_gib(need.high)}); {holds}."

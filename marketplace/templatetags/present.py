@@ -329,7 +329,8 @@ def derivation(price: Priced, listing: Listed) -> str:
     factor = f" × {counted(gpus, 'GPU')}" if price.basis == "gpu" else ""
     hours = HOURS_IN.get(TimeUnit(price.unit), Decimal(1))
     share = f" ÷ {figure(float(hours))} hours of a {price.unit}" if hours != 1 else ""
-    return f"{money(price.amount, price.currency)} per {price.basis}-{price.unit}{factor}{share}"
+    each = "GPU" if price.basis == "gpu" else price.basis
+    return f"{money(price.amount, price.currency)} per {each}-{price.unit}{factor}{share}"
 
 
 class Listed(Protocol):

@@ -53,9 +53,9 @@ def test_without_a_gpu_nothing_is_called_similar(client: Client, listing: Listin
     ("changes", "expected"),
     [
         ({}, "2.00 USD per machine-hour"),
-        ({"basis": "gpu"}, "2.00 USD per gpu-hour × 8 GPUs"),
+        ({"basis": "gpu"}, "2.00 USD per GPU-hour × 8 GPUs"),
         ({"unit": "month"}, "2.00 USD per machine-month ÷ 730 hours of a month"),
-        ({"basis": "gpu", "unit": "day"}, "2.00 USD per gpu-day × 8 GPUs ÷ 24 hours of a day"),
+        ({"basis": "gpu", "unit": "day"}, "2.00 USD per GPU-day × 8 GPUs ÷ 24 hours of a day"),
     ],
 )
 def test_a_price_says_how_its_hour_follows(
