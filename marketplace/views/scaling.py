@@ -24,7 +24,7 @@ from marketplace.machines import machine_of
 from marketplace.measured import compared, spreads
 from marketplace.models import Listing
 from marketplace.runs import looks_at, predicted_rate, runs_of, spread_of
-from marketplace.seen_machines import machines_seen
+from marketplace.seen_machines import contradicted_by, machines_seen
 from marketplace.shelf import shelf
 from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
@@ -67,6 +67,7 @@ def _evidence(request: HttpRequest, row: Listing, machine: Machine) -> dict[str,
     runs = runs_of(row, machine, looks)
     seen, total = machines_seen(request.user, looks)
     figures = compared(machine, looks, row.pk, request.user)
+    against = [one for one in seen if one.contradicts]
     return {
         "figures": figures,
         "figure_spreads": spreads(figures),
@@ -74,7 +75,8 @@ def _evidence(request: HttpRequest, row: Listing, machine: Machine) -> dict[str,
         "inside": [one for one in figures if one.inside],
         "runs": runs,
         "machines": total,
-        "against": [one for one in seen if one.contradicts],
+        "against": against,
+        "contradicted": contradicted_by(against),
         "spread": spread_of(runs),
         "predicted": predicted_rate(machine),
         "compared": [run for run in runs if run.inside is not None],
