@@ -94,21 +94,24 @@ def offerings(listings: QuerySet[Listing]) -> list[Offering]:
     keys = listings.order_by().values("pk")
     quotes = quotes_of(current_prices(keys).order_by("pk"))
     rows = listings.order_by().annotate(**AS_TEXT).values_list(*OFFERING_COLUMNS, *AS_TEXT)
-    doubts, locks = cache(_doubts_in), cache(json.loads)
+    doubts, locks = cache(doubts_in), cache(json.loads)
     return [
         _offering(dict(zip(OFFERING_COLUMNS, said, strict=True)), quotes, doubts(one), locks(other))
         for *said, one, other in rows
     ]
 
 
-def _doubts_in(text: str) -> tuple[Finding, ...]:
+def doubts_in(text: str) -> tuple[Finding, ...]:
+    """The findings of a row, which is read as a text."""
     return tuple(map(recall, json.loads(text)))
 
 
 def offering_of(row: Listing) -> Offering:
     """One listing that was read with its provider and prices."""
     in_force = sorted((one for one in row.prices.all() if not one.superseded_at), key=_key)
-    quotes = tuple(_quote(*(getattr(one, name) for name in QUOTE_COLUMNS[1:])) for one in in_force)
+    quotes = tuple(
+        quote_of(*(getattr(one, name) for name in QUOTE_COLUMNS[1:])) for one in in_force
+    )
     said = {name: getattr(row, name) for name in OFFERING_COLUMNS if name != "provider__name"}
     said["provider__name"] = row.provider.name
     doubts = tuple(map(recall, row.findings))
@@ -164,11 +167,11 @@ def quotes_of(prices: QuerySet[Price]) -> dict[int, tuple[Quote, ...]]:
     found: dict[int, list[Quote]] = defaultdict(list)
     for row in prices.values_list(*QUOTE_COLUMNS):
         listing, *parts = row
-        found[listing].append(_quote(*parts))
+        found[listing].append(quote_of(*parts))
     return {listing: tuple(held) for listing, held in found.items()}
 
 
-def _quote(
+def quote_of(
     amount: Decimal, currency: str, unit: str, basis: str, purchase: str, term: str, words: str
 ) -> Quote:
     return Quote(amount, currency or None, *_meant(unit, basis, purchase), term, words)

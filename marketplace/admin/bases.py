@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import CharField, Field
 from django.http import HttpRequest
 
 from marketplace.models import QuarantinedRow
@@ -21,6 +23,21 @@ class KeptAdmin(admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class StatedFilter(admin.AllValuesFieldListFilter):
+    """A value that is empty is a link with a name too, for whoever hears the list or tabs to it."""
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        for one in super().choices(changelist):
+            yield {**one, "display": one["display"] or "not stated"}
+
+
+def _has_any_text(field: Field[Any, Any]) -> bool:
+    return isinstance(field, CharField) and not field.choices
+
+
+admin.FieldListFilter.register(_has_any_text, StatedFilter, take_priority=True)
 
 
 def as_text(body: bytes, limit: int = 20_000) -> str:

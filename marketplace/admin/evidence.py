@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ActionForm
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
 
 from marketplace.admin.bases import KeptAdmin
 from marketplace.evidence import NotReviewed, review
@@ -74,6 +75,16 @@ class EvidenceAdmin(KeptAdmin):
     list_select_related = ("listing", "machine", "uploaded_by")
     date_hierarchy = "uploaded_at"
     inlines = (FactInline, FigureInline, ReviewInline)
+    exclude = ("cleaned_text",)
+    readonly_fields = ("output",)
+
+    @admin.display(description="cleaned text")
+    def output(self, evidence: Evidence) -> str:
+        """A matrix is read by its columns, so it scrolls; what scrolls is reached by keyboard."""
+        return format_html(
+            '<pre class="desk-output" tabindex="0" role="group" aria-label="Cleaned text">{}</pre>',
+            evidence.cleaned_text,
+        )
 
     class Media:
         css: ClassVar = {"all": ("desk.css",)}

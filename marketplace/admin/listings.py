@@ -19,7 +19,7 @@ from simple_history.admin import SimpleHistoryAdmin
 from evaluator.units import GB
 from marketplace import sync
 from marketplace.admin.bases import KeptAdmin
-from marketplace.admin.exports import ListingResource
+from marketplace.admin.exports import ExportForm, ListingResource
 from marketplace.corrections import InvalidCorrections, correctable, read_corrections
 from marketplace.machines import lock_of
 from marketplace.models import Listing, Price
@@ -115,6 +115,7 @@ class PriceInline(admin.TabularInline):
 class ListingAdmin(ExportMixin, SimpleHistoryAdmin):
     form = CorrectionsForm
     resource_classes = (ListingResource,)
+    export_form_class = ExportForm
     formats = (CSV, JSON)
     list_display = (
         "sku",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -23,12 +23,17 @@ class Chip:
 
 
 def chips_of(request: HttpRequest, form: forms.Form) -> list[Chip]:
-    """One chip for each filter of the address that the form could read.
+    """One chip for each filter of the address that the form could read."""
+    return [replace(chip, remove=without(request, chip.key)) for chip in kept_chips(form)]
+
+
+def kept_chips(form: forms.Form) -> list[Chip]:
+    """The same of data that no address holds: nothing takes them away.
 
     The workload is what is asked about, not a filter on it.
     """
     return [
-        Chip(f"{field.label}: {_said_in(form, name, field)}", without(request, name), name)
+        Chip(f"{field.label}: {_said_in(form, name, field)}", key=name)
         for name, field in form.fields.items()
         if name != "workload" and form.cleaned_data.get(name) not in (None, "", [])
     ]
@@ -69,6 +74,14 @@ def _filled(query: QueryDict) -> QueryDict:
     for name in [name for name, value in query.items() if value == ""]:
         del query[name]
     return query
+
+
+CARRIED = ("workload", "tokens", "deadline")
+"""What of an address shapes the judging of one machine, on whichever page."""
+
+
+def carried(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, str(data[name])) for name in CARRIED if data.get(name)]
 
 
 def not_understood(request: HttpRequest, known: Iterable[str]) -> list[str]:

@@ -24,6 +24,7 @@ from marketplace.views.kept import kept_a_minute
 from marketplace.views.listing import chosen_plan
 from marketplace.views.pages import render_page
 from marketplace.views.plan_form import (
+    ENDS,
     Chosen,
     MachineForm,
     PastedPlansForm,
@@ -98,9 +99,8 @@ def _here(request: HttpRequest, form: MachineForm) -> str:
     """The address of this question without its plan; a posted one has no address."""
     if isinstance(form, PastedPlansForm):
         return ""
-    kept = {
-        key: request.GET.get(key, "") for key in ("workload", "listing", "gpu", "count", "link")
-    }
+    names = ("workload", *ENDS, "listing", "gpu", "count", "link")
+    kept = {key: request.GET.get(key, "") for key in names}
     return f"?{urlencode({key: value for key, value in kept.items() if value})}"
 
 

@@ -18,7 +18,7 @@ from evaluator.shortlist import Shortlist
 from evaluator.units import GIB
 from evaluator.verdict import Status
 from marketplace.expressions import Check, Node, fold
-from marketplace.fleets import Offered
+from marketplace.fleets import TEXTS, Offered
 from marketplace.rankings import FILTERED_OUT
 from marketplace.shelf import Words, compared
 from marketplace.templatetags.rows import Relatives, relative
@@ -99,8 +99,8 @@ class Values:
         return self.numbers(key)
 
     def _words(self, key: str) -> Words:
-        if key in self.offered.words:
-            held = self.offered.words[key]
+        if key in TEXTS:
+            held = self.offered.words(key)
             return replace(held, number=held.number[self.ranking.offer])
         names, number = self._named(key)
         held = Words.of(names)

@@ -23,7 +23,7 @@ from marketplace.fleets import OFFER_COLUMNS
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.shelf import shelf
 from marketplace.views.answers import Answer, Question
-from marketplace.views.chips import Chip, changed, chips_of, not_understood
+from marketplace.views.chips import Chip, carried, changed, chips_of, not_understood
 from marketplace.views.columns import Drawn
 from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
@@ -37,9 +37,6 @@ NOT_USABLE = 422
 
 PLACE = ("after", "picture")
 UNRANKED_SHOWN = 20
-
-CARRIED = ("workload", "tokens", "deadline")
-"""What of an address shapes the judging of one machine, for the page that compares some."""
 
 BY_WORKLOAD = ("time", "cost")
 """Columns whose names follow the workload: an answer of htmx renames their fields."""
@@ -62,7 +59,7 @@ def shortlist(request: HttpRequest) -> HttpResponse:
         "chips": chips,
         "ignored": not_understood(request, known),
         "slug": slug,
-        "workload_query": f"?{urlencode({'workload': slug})}",
+        "workload_query": f"?{urlencode({'workload': slug} | dict(carried(request.GET)))}",
     }
     return _answer(request, question, shaped)
 
@@ -97,7 +94,7 @@ def _answer(request: HttpRequest, question: Question, context: Mapping[str, Any]
         "first": changed(request, {}),
         "job": found.workload if page.get("pasted") else None,
         "scatter_address": changed(request, {"picture": "scatter"}),
-        "carried": [(name, request.GET[name]) for name in CARRIED if request.GET.get(name)],
+        "carried": carried(request.GET),
     }
     return render_page(request, PAGE, page, fragment=RESULTS)
 

@@ -12,6 +12,7 @@ from django.test import Client
 
 from evaluator.candidates import Candidate
 from marketplace.models import Source
+from marketplace.templatetags.present import outlook_words
 from marketplace.views.ranked import Ranked, key_of
 from tests.pages.catalog import make_listing, make_price, make_source
 from tests.pages.large_catalog import fill
@@ -270,6 +271,21 @@ def test_a_job_with_an_end_says_cost_and_deadline_first(client: Client, catalog:
     assert "Weakest evidence:" in heading
     title = text.partition("<title>")[2].partition("</title>")[0]
     assert "USD to finish" in title
+
+
+def test_hours_to_an_end_that_was_asked_for_are_those_of_the_page_they_open(
+    client: Client, catalog: Source
+) -> None:
+    row = ranked(client, f"{TRAIN}&tokens=20000000000&deadline=99").rows[0]
+    assert row.outlook is not None
+    text = page(client, f"{TRAIN}&tokens=20000000000&deadline=99")
+    plan = f"listing={row.offering.key}&plan={row.plan.plan.key}"
+    address = f"/plans{TRAIN[1:]}&tokens=20000000000&deadline=99&{plan}"
+    assert f'href="{address}"'.replace("&", "&amp;") in text
+    opened = page(client, address)
+    assert outlook_words(row.outlook, "USD").split(", ")[1] in opened
+    assert 'name="tokens" value="20000000000"' in opened
+    assert 'name="tokens"' not in page(client, f"/plans{TRAIN[1:]}&{plan}")
 
 
 def test_tokens_and_deadline_mean_nothing_to_a_served_model(
