@@ -62,6 +62,13 @@ def test_a_pasted_model_without_a_name_is_called_so(client: Client) -> None:
     assert "Serve acme/a-model</bdi> under one GPU asks" in named
 
 
+def test_what_an_empty_control_takes_stands_in_its_list_once(client: Client) -> None:
+    page = words(client.get(HERE, {"task": "finetune"}))
+    assert page.count("adamw, the usual</option>") == 1
+    assert page.count(">adamw</option>") == 1
+    assert "Fine-tune Llama-3.1-8B</bdi> under one GPU" in page
+
+
 def test_every_model_has_an_answer(client: Client) -> None:
     for slug in presets():
         response = client.get(HERE, {"task": "serve", "model": slug})
