@@ -58,15 +58,16 @@ def _own(request: HttpRequest, evaluation_id: int) -> Evaluation:
 @require_safe
 def evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponse:
     row = _own(request, evaluation_id)
+    is_open = row.state in evaluations.OPEN
     context = {
         "section": "workload",
         "evaluation": row,
-        "open": row.state in evaluations.OPEN,
+        "open": is_open,
         "document": json.dumps(row.workload.document, indent=2),
         "results": evaluations.results_of(parse_workload(row.workload.document)),
     }
-    ended = not context["open"] and wants_fragment(request)
-    status = HTMX_STOP_POLLING if ended else 200
+    asked_again = wants_fragment(request) and not is_open
+    status = HTMX_STOP_POLLING if asked_again else 200
     return render_page(request, PAGE, context, fragment=FRAGMENT, status=status)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django_htmx.http import HTMX_STOP_POLLING
 
 from evaluator.workload import workload_presets
 from marketplace import evaluations
@@ -115,3 +116,17 @@ def test_only_who_is_signed_in_is_offered_it(client: Client) -> None:
     assert offer not in words(client.get("/workloads/memory/"))
     client.force_login(User.objects.create_user("ada"))
     assert offer in words(client.get("/workloads/memory/"))
+
+
+def test_the_page_stops_asking_once_there_is_nothing_to_wait_for(client: Client, ada: User) -> None:
+    ask(client)
+    row = Evaluation.objects.get()
+    part = client.get(f"/evaluations/{row.pk}/", headers={"HX-Request": "true"})
+    assert part.status_code == 200
+    assert "<button" not in words(part), "a button under the finger is not drawn anew"
+    assert "<title>It waits for a worker. – Linkproof</title>" in words(part)
+    evaluations.cancel(row.pk)
+    part = client.get(f"/evaluations/{row.pk}/", headers={"HX-Request": "true"})
+    assert part.status_code == HTMX_STOP_POLLING
+    assert 'id="evaluation-actions" hx-swap-oob="true"' in words(part)
+    assert "Show the shortlist anyway" in words(part)
