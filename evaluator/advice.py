@@ -20,7 +20,7 @@ from evaluator.machine import Availability, Machine
 from evaluator.outlook import Outlook, deadline_words, queue_words
 from evaluator.prices import Quote
 from evaluator.ranges import Range
-from evaluator.spending import MILLION, Cost
+from evaluator.spending import CENT, MILLION, Cost, money
 from evaluator.units import MIB
 
 
@@ -349,21 +349,10 @@ def _holds(candidate: Candidate, machine: Machine | None) -> str:
 # --- money
 
 
-def money(amount: Decimal) -> str:
-    """Whole units from 100 on, else cents; below a cent as many digits as it takes to see it."""
-    if abs(amount) >= WHOLE_FROM:
-        return f"{amount:,.0f}"
-    return f"{amount:,.2f}" if abs(amount) >= CENT or not amount else f"{amount:.2g}"
-
-
 def as_published(amount: Decimal) -> str:
     """Every digit that was read, none that the storage added, and cents at least."""
     cents = amount.quantize(CENT)
     return f"{cents:,.2f}" if cents == amount else f"{amount.normalize():,f}"
-
-
-WHOLE_FROM = 100
-CENT = Decimal("0.01")
 
 
 def span(cost: Cost | None) -> str:

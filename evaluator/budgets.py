@@ -75,6 +75,16 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """One limit in words: what has to stay within it, and `how` a card's size follows from that."""
+
+    name: str
+    needed: Range
+    reports: Range
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryBudget:
     """Budgets by rank class. `allowance` is what may be used of the reported memory.
 
@@ -91,6 +101,19 @@ class MemoryBudget:
         """What must hold on a card: the engine's share holds its part, and the card holds all."""
         inside = Limit(rank.without(self.outside), self.allowance)
         return (inside, Limit(rank.bytes, WHOLE)) if self.outside else (inside,)
+
+    def asked(self, rank: RankBudget) -> tuple[Asked, ...]:
+        """What a card must report for a rank and why; nothing where that is just the sum."""
+        limits = self.limits(rank)
+        if len(limits) == 1 and limits[0].allowance == WHOLE:
+            return ()
+        there = [name for name in self.outside if rank.component(name)]
+        apart = f"(all but {' and '.join(there).replace('_', ' ')})" if there else "all"
+        told = (("in the engine's share", apart), ("on the whole card", "all"))
+        return tuple(
+            Asked(name, one.needed, one.asks, f"{what}{one.allowance.words}")
+            for (name, what), one in zip(told, limits, strict=False)
+        )
 
     def usable_for(self, rank: RankBudget) -> Range:
         """Memory that a card must report, by the limit that asks for most."""
@@ -146,11 +169,15 @@ class Capacity:
 
     `tokens` in the cache of one replica, `sequences` of full length in all replicas, `longest` is
     the largest `max_model_len` with which the engine starts. All are 0 where the rest does not fit.
+    `room` are the bytes that all else leaves for the cache on the tightest GPU, `each` those that
+    one sequence takes of them.
     """
 
     tokens: int
     sequences: int
     longest: int
+    room: int = 0
+    each: int = 0
 
     @property
     def is_endless(self) -> bool:

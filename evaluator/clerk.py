@@ -63,7 +63,7 @@ class Clerk:
         return replace(self._priced(entry, self._kept(at, frozenset({entry.plan}))), rank=rank)
 
     def _priced(self, entry: Entry, machine: MachineVerdict) -> Candidate:
-        at, offer = int(self.fleet.machine[entry.offer]), self.fleet.offers[entry.offer]
+        at, offer = int(self.fleet.machine[entry.offer]), self.fleet.table.offer(entry.offer)
         return candidate_of([offer], machine, self._verdict(at, entry.plan), self.terms)
 
     def _outlook(self, candidate: Candidate, at: int, number: int) -> Outlook | None:

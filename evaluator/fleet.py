@@ -9,12 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from evaluator.economics import Terms
-from evaluator.hardware import Column, Hardware, numbered
+from evaluator.hardware import Column, Hardware
 from evaluator.jobs import Needs
 from evaluator.lanes import Lanes, Order
 from evaluator.link_table import LinkTable
 from evaluator.machine import Availability, Machine
-from evaluator.offers import Offering, place_of, sameness
+from evaluator.offer_table import OfferTable, met
+from evaluator.offers import Offering
 from evaluator.pace import Rentals
 from evaluator.rates import Prices, Rates
 
@@ -39,7 +40,7 @@ class Fleet:
     `members` are the offers group by group, each up to its end in `ends`.
     """
 
-    offers: tuple[Offering, ...]
+    table: OfferTable
     configurations: tuple[str, ...]
     hardware: Hardware
     links: LinkTable
@@ -59,14 +60,17 @@ class Fleet:
     @classmethod
     def of(cls, offerings: Iterable[Offering], machines: Mapping[str, Machine]) -> Fleet:
         """`machines` holds the machine of every configuration; KeyError names a missing one."""
-        offers = tuple(sorted(offerings, key=place_of))
-        machine, firsts = numbered(one.configuration for one in offers)
-        configurations = tuple(offers[first].configuration for first in firsts)
+        return cls.on(OfferTable.of(offerings), machines)
+
+    @classmethod
+    def on(cls, table: OfferTable, machines: Mapping[str, Machine]) -> Fleet:
+        """The same of offers that are columns already."""
+        machine, firsts = met(table.configuration.number)
+        configurations = tuple(table.configuration.at(first) for first in firsts)
         held = [machines[configuration] for configuration in configurations]
-        gpus, hardware = [_gpus(one) for one in held], Hardware.of(held)
-        group, _ = numbered(map(sameness, offers))
+        gpus, hardware, group = _gpus(held), Hardware.of(held), table.group()
         return cls(
-            offers=offers,
+            table=table,
             configurations=configurations,
             hardware=hardware,
             links=LinkTable.of(hardware),
@@ -75,11 +79,14 @@ class Fleet:
             group=group,
             members=np.argsort(group, kind="stable"),
             ends=np.cumsum(np.bincount(group)),
-            offered=np.array([_offered(one) for one in offers], dtype=np.int32),
-            waits=np.array([one.availability in WAITING for one in offers], dtype=bool),
-            places=_places(offers),
-            prices=Prices.of(offers, [gpus[number] for number in machine]),
+            offered=_offered(table),
+            waits=table.availability.read(WAITING.__contains__, bool),
+            places=table.places(),
+            prices=Prices.of(table, gpus[machine]),
         )
+
+    def __len__(self) -> int:
+        return len(self.table)
 
     def rates(self, terms: Terms) -> Rates:
         if terms not in self._rates:
@@ -104,7 +111,7 @@ class Fleet:
 
     def in_regions(self, needs: Needs) -> Column:
         """Whether each offer lies in a wanted region or zone. All do where none is named."""
-        inside = np.full(len(self.offers), not needs.regions)
+        inside = np.full(len(self.table), not needs.regions)
         for region in needs.regions:
             inside[self.places.get(region.casefold(), NOWHERE)] = True
         return inside
@@ -112,21 +119,20 @@ class Fleet:
     def _groups(self, inside: Column) -> tuple[Column, Column]:
         """The offer of each group that comes first by place, and how many there are."""
         kept = np.flatnonzero(inside)
-        first = np.full(len(self.offers), -1)
+        first = np.full(len(self.table), -1)
         first[self.group[kept[::-1]]] = kept[::-1]
-        size = np.bincount(self.group[kept], minlength=len(self.offers))
+        size = np.bincount(self.group[kept], minlength=len(self.table))
         present = first >= 0
         return first[present], size[present]
 
     @cached_property
     def keys(self) -> Column:
-        return np.array([one.key for one in self.offers], dtype=np.str_)
+        return self.table.key.astype(np.str_)
 
     @cached_property
     def doubt(self) -> Column:
         """Equal for offers of which the catalog itself gives the same to doubt."""
-        number, _ = numbered((one.findings, one.availability) for one in self.offers)
-        return number
+        return self.table.doubt()
 
     def distinct(self, asked: Column) -> int:
         """How many machines the offers are of that are asked for."""
@@ -140,28 +146,20 @@ class Fleet:
         start = self.ends[group - 1] if group else 0
         held = self.members[start : self.ends[group]]
         if len(held) == 1:
-            return (self.offers[offer],)
-        return tuple(self.offers[place] for place in held[inside[held]])
+            return (self.table.offer(offer),)
+        return tuple(self.table.offer(place) for place in held[inside[held]])
 
 
 NOWHERE = np.array([], dtype=np.int64)
 
 
-def _gpus(machine: Machine) -> int | None:
-    """GPUs of a whole rental."""
-    return machine.gpu_count.value * machine.nodes if machine.gpu_count.value else None
+def _gpus(machines: Sequence[Machine]) -> Column:
+    """GPUs of a whole rental of each; 0 is unknown."""
+    held = [(one.gpu_count.value or 0) * one.nodes for one in machines]
+    return np.array(held, dtype=np.int64)
 
 
-def _offered(one: Offering) -> int:
-    if one.availability is Availability.SOLD_OUT:
-        return 0
-    return PLENTY if one.quantity is None else min(one.quantity, PLENTY)
-
-
-def _places(offers: Sequence[Offering]) -> Mapping[str, Column]:
-    """Offers by the name of their region or zone, without case."""
-    found: dict[str, list[int]] = {}
-    for place, one in enumerate(offers):
-        for name in {one.region.casefold(), one.zone.casefold()}:
-            found.setdefault(name, []).append(place)
-    return {name: np.array(held) for name, held in found.items()}
+def _offered(table: OfferTable) -> Column:
+    quantity = table.quantity.read(lambda held: PLENTY if held is None else held, np.int64)
+    sold_out = table.availability.read(Availability.SOLD_OUT.__eq__, bool)
+    return np.where(sold_out, 0, np.minimum(quantity, PLENTY)).astype(np.int32)

@@ -7,6 +7,7 @@ times.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,15 +110,10 @@ class Hardware:
 
 def numbered(keys: Iterable[Hashable]) -> tuple[Column, list[int]]:
     """Equal keys get one number, counted up from 0; and the place where each was met first."""
-    numbers: dict[Hashable, int] = {}
-    firsts: list[int] = []
-    column = []
-    for place, key in enumerate(keys):
-        number = numbers.setdefault(key, len(numbers))
-        if number == len(firsts):
-            firsts.append(place)
-        column.append(number)
-    return np.array(column, dtype=np.int64), firsts
+    numbers = defaultdict[Hashable, int]()
+    numbers.default_factory = numbers.__len__
+    column = np.fromiter(map(numbers.__getitem__, keys), dtype=np.int64)
+    return column, np.flatnonzero(np.diff(np.maximum.accumulate(column), prepend=-1)).tolist()
 
 
 def _numbers(machines: Sequence[Machine], name: str, kind: Any, unknown: float) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -31,7 +31,8 @@ JobOf = Callable[[Point], Job]
 class Step:
     """One row: so many GPUs. `hours` and `cost` are of a job with an end.
 
-    `ratio` is the cost of the job against the row before, at one price per GPU. `saved_hour` is
+    `ratio` is the cost of the job against the row before, at one price per GPU, and `here` that of
+    a token at what so many GPUs cost, None where nobody says. `saved_hour` is
     what each hour that the added GPUs save costs, typical ends: negative where they pay for
     themselves, None where they save none or nobody states a price.
     """
@@ -43,16 +44,30 @@ class Step:
     per_million: Cost | None = None
     ratio: float | None = None
     saved_hour: Decimal | None = None
+    here: float | None = None
 
     @property
     def words(self) -> str:
         if self.ratio is None:
             return "the fewest GPUs that hold it"
         if self.saved_hour is None:
-            return "no hour is saved" if self.hours else f"a token costs {self.ratio:.2f} times"
+            return "no hour is saved" if self.hours else self._of_a_token(self.ratio)
         if self.saved_hour <= 0:
             return "faster and no dearer"
         return f"each saved hour costs {self.saved_hour:,.2f}"
+
+    def _of_a_token(self, ratio: float) -> str:
+        """Against the row before. A machine that is rented whole costs the same either way."""
+        by_gpu = f"{ratio:.2f} times where each GPU is paid"
+        if self.here is None:
+            return f"a token costs {by_gpu}"
+        if abs(self.here - ratio) < SAME:
+            return f"a token costs {self.here:.2f} times"
+        return f"a token costs {self.here:.2f} times; {by_gpu}"
+
+
+SAME = 0.005
+"""Two ratios that read alike."""
 
 
 def marginal_table(
@@ -101,9 +116,10 @@ def _row(point: Point, price: Price | None, ending: Ending) -> Step:
 def _against(before: Step, row: Step) -> Step:
     """The row with what it adds to the one before it."""
     ratio = cost_ratio((before.gpus, before.rate.typical), (row.gpus, row.rate.typical))
-    return Step(
-        row.gpus, row.rate, row.hours, row.cost, row.per_million, ratio, _saved(before, row)
-    )
+    here = None
+    if before.per_million and row.per_million and before.per_million.typical:
+        here = float(row.per_million.typical / before.per_million.typical)
+    return replace(row, ratio=ratio, saved_hour=_saved(before, row), here=here)
 
 
 def _saved(before: Step, row: Step) -> Decimal | None:

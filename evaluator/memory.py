@@ -116,7 +116,7 @@ def _width(ranks: tuple[RankBudget, ...]) -> tuple[Finding, ...]:
     part = binding.component("activations")
     if part is None or part.bytes.low == part.bytes.high:
         return ()
-    low, high = f"{gib(part.bytes.low):.1f} GiB", f"{gib(part.bytes.high):.1f} GiB"
+    low, high = f"{gib(part.bytes.low):,.1f} GiB", f"{gib(part.bytes.high):,.1f} GiB"
     return (finding(Code.ACTIVATIONS_WIDE, low=low, high=high),)
 
 
@@ -187,7 +187,7 @@ def _larger_gpu(memory: MemoryBudget) -> Change:
     needed = memory.usable_for(memory.binding) if memory.binding else exact(0)
     most = max((memory.usable_for(rank).high for rank in memory.ranks), default=0)
     least, safe = ceil(gib(needed.typical)), ceil(gib(most))
-    words = f"Use GPUs that report at least {least} GiB ({safe} GiB to be safe)"
+    words = f"Use GPUs that report at least {least:,} GiB ({safe:,} GiB to be safe)"
     return Change("usable_gib", str(least), f"{words}{_cards(least * GIB)}.")
 
 
@@ -204,7 +204,7 @@ def capacity(workload: Workload, plan: Plan, usable_bytes: int | None) -> Capaci
     """None for a training job, an unknown model or an unknown card."""
     if usable_bytes is None:
         return None
-    asked = (cache_tokens, max_concurrent_sequences, longest_start)
+    asked = (cache_tokens, max_concurrent_sequences, longest_start, _tightest_room, _each)
     found = [one(workload, plan, usable_bytes) for one in asked]
     known = [one for one in found if one is not None]
     return Capacity(*known) if len(known) == len(found) else None
@@ -235,6 +235,22 @@ def longest_start(workload: Workload, plan: Plan, usable_bytes: int) -> int | No
     one empty cache serves. None and 0 as in `max_concurrent_sequences`.
     """
     return _fill(workload, plan, usable_bytes, _longest)
+
+
+def _tightest_room(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
+    return _fill(workload, plan, usable_bytes, lambda room, *_: int(room))
+
+
+def _each(workload: Workload, plan: Plan, usable_bytes: int) -> int | None:
+    """Bytes of one sequence on the rank class that holds the fewest of them."""
+    job = workload.serving
+    if job is None:
+        return None
+    sizes = [
+        sequence_bytes(workload.model, job, plan, rank, job.sequence_tokens)
+        for rank in rank_classes(workload.model, plan)
+    ]
+    return int(max(sizes, default=0))
 
 
 Filling = Callable[[float, Workload, Plan, RankClass], int]

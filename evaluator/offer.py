@@ -27,7 +27,8 @@ def basis_item(basis: Basis | None) -> HostItem:
         return RATE.unknown("No price is published.", remedy="Ask for a quote.")
     if basis is Basis.UNKNOWN:
         return RATE.unknown("The rate may be per machine or per GPU.")
-    return RATE.passes(f"The rate is per {basis}.", Grade.DECLARED)
+    covered = "GPU" if basis is Basis.GPU else basis.value
+    return RATE.passes(f"The rate is per {covered}.", Grade.DECLARED)
 
 
 AVAILABILITY = "availability of the whole"

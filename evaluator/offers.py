@@ -1,8 +1,7 @@
-"""What a catalog offers, and which offers differ in nothing but their place."""
+"""What a catalog offers, and in which order."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,20 +30,6 @@ class Offering:
     quantity: int | None = None
     seen_at: datetime | None = None
     findings: tuple[Finding, ...] = ()
-
-
-def sameness(one: Offering) -> Hashable:
-    """Equal for offers that differ in nothing but their place and the time they were seen."""
-    codes = tuple(found.code for found in one.findings)
-    return (
-        one.provider,
-        one.title,
-        one.configuration,
-        one.quotes,
-        one.availability,
-        one.quantity,
-        codes,
-    )
 
 
 def place_of(one: Offering) -> tuple[str, ...]:

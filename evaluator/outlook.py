@@ -28,6 +28,7 @@ from evaluator.spending import (
     goodput,
     hours_for,
     meets,
+    money,
     wall_hours,
 )
 from evaluator.states import trainable_params
@@ -254,15 +255,18 @@ def words_of(outlook: Outlook, currency: str) -> str:
     if outlook.hours:
         parts.append(f"{_span(outlook.hours, 1, ',.1f')} hours")
     if outlook.cost:
-        parts.append(f"{outlook.cost.low:,.0f}–{outlook.cost.high:,.0f} {currency} to finish")
+        parts.append(f"{_paid(outlook.cost)} {currency} to finish")
     elif outlook.per_million:
-        low, high = outlook.per_million.low, outlook.per_million.high
-        parts.append(f"{low:,.2f}–{high:,.2f} {currency} per {MILLION:,} tokens")
+        parts.append(f"{_paid(outlook.per_million)} {currency} per {MILLION:,} tokens")
     if outlook.deadline:
         parts.append(deadline_words(outlook.deadline))
     if outlook.budget:
         parts.append(outlook.budget.word)
     return ", ".join(parts)
+
+
+def _paid(cost: Cost) -> str:
+    return f"{money(cost.low)}–{money(cost.high)}"
 
 
 def _span(values: Range, factor: float, form: str) -> str:
@@ -272,5 +276,10 @@ def _span(values: Range, factor: float, form: str) -> str:
 def deadline_words(found: DeadlineVerdict) -> str:
     """Whether the deadline holds, and by how many hours."""
     if found.word is InTime.YES:
-        return f"in time with {found.slack_hours:,.0f} hours to spare"
-    return f"{found.word} (up to {-found.slack_hours:,.0f} hours after the deadline)"
+        return f"in time with {_hours(found.slack_hours)} to spare"
+    return f"{found.word} (up to {_hours(-found.slack_hours)} after the deadline)"
+
+
+def _hours(hours: float) -> str:
+    told = f"{hours:,.0f}"
+    return f"{told} hour" if told == "1" else f"{told} hours"

@@ -43,7 +43,8 @@ def questions_for(machine: Machine, findings: Iterable[Finding] = ()) -> tuple[s
 
 def _questions(machine: Machine, findings: Iterable[Finding]) -> Iterator[str]:
     count = machine.gpu_count.value
-    if count != 1 and not machine.link.at_least(Grade.MEASURED):
+    unseen = count != 1 and not machine.link.at_least(Grade.MEASURED)
+    if unseen:
         yield (
             "How are the GPUs of this very machine joined? Please send "
             f"{_listed(AMD_LINKS if is_amd(machine) else NVIDIA_LINKS)}."
@@ -55,7 +56,13 @@ def _questions(machine: Machine, findings: Iterable[Finding]) -> Iterator[str]:
         yield "Which network joins the machines, and does NCCL use GPUDirect RDMA over it?"
     asked = QUESTIONS | OF_AMD if is_amd(machine) else QUESTIONS
     yield from (text for name, text in asked.items() if text and not getattr(machine, name).known)
-    yield from (_request(found.remedy) for found in findings if found.remedy.startswith("Ask "))
+    remedies = (found.remedy for found in findings if found.remedy.startswith("Ask "))
+    yield from (_request(remedy) for remedy in remedies if not (unseen and _asks_for_links(remedy)))
+
+
+def _asks_for_links(remedy: str) -> bool:
+    """What the first question asks for already, of a machine whose links nobody has seen."""
+    return any(f"`{command}`" in remedy for command in (*NVIDIA_LINKS, *AMD_LINKS))
 
 
 def _request(remedy: str) -> str:

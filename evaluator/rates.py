@@ -15,8 +15,8 @@ import numpy as np
 from evaluator.bills import BILLED_HOURS
 from evaluator.economics import DOUBTS, Rate, Terms, choose_rate
 from evaluator.findings import Finding
-from evaluator.hardware import Column, numbered
-from evaluator.offers import Offering
+from evaluator.hardware import Column
+from evaluator.offer_table import OfferTable, together
 from evaluator.prices import Purchase, Quote, TimeUnit
 
 PRECISION = 9
@@ -62,19 +62,21 @@ class Prices:
     patterns: tuple[Pattern, ...]
 
     @classmethod
-    def of(cls, offers: Sequence[Offering], gpus: Sequence[int | None]) -> Prices:
-        quotes = [
-            (at, quote, gpus[at], _doubt(one))
-            for at, one in enumerate(offers)
-            for quote in one.quotes
-        ]
-        pattern, firsts = numbered(_key(quote, held, doubt) for _, quote, held, doubt in quotes)
+    def of(cls, table: OfferTable, gpus: Column) -> Prices:
+        """`gpus` of the rental of each offer, 0 where that is not known."""
+        quotes, asker = table.quotes, table.asker
+        doubts = table.findings.alike(lambda held: tuple(one.code for one in _doubt(held)))
+        alike = together([quotes.alike(_parts), gpus[asker], doubts[asker]])
+        _, firsts, pattern = np.unique(alike, return_index=True, return_inverse=True)
         return cls(
-            offers=len(offers),
-            offer=np.array([at for at, *_ in quotes], dtype=np.int64),
+            offers=len(table),
+            offer=asker,
             pattern=pattern,
-            amount=np.array([float(quote.amount) for _, quote, *_ in quotes]),
-            patterns=tuple(_pattern(*quotes[first][1:]) for first in firsts),
+            amount=quotes.read(lambda quote: float(quote.amount), float),
+            patterns=tuple(
+                _pattern(quotes.at(at), int(gpus[asker[at]]), _doubt(table.findings.at(asker[at])))
+                for at in firsts
+            ),
         )
 
     def rates(self, terms: Terms) -> Rates:
@@ -98,25 +100,18 @@ class Prices:
         return Rates(lowest, hours, reclaimed)
 
 
-def _doubt(one: Offering) -> tuple[Finding, ...]:
+def _doubt(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The first finding that leaves a part of the price open; its words do not matter here."""
-    return next(((found,) for found in one.findings if found.code in DOUBTS), ())
+    return next(((found,) for found in findings if found.code in DOUBTS), ())
 
 
-def _key(quote: Quote, gpus: int | None, doubts: tuple[Finding, ...]) -> Hashable:
-    return (
-        quote.currency,
-        quote.unit,
-        quote.basis,
-        quote.purchase,
-        quote.term,
-        gpus,
-        tuple(found.code for found in doubts),
-    )
+def _parts(quote: Quote) -> Hashable:
+    """All parts of a price but the amount and what was printed."""
+    return (quote.currency, quote.unit, quote.basis, quote.purchase, quote.term)
 
 
-def _pattern(quote: Quote, gpus: int | None, doubts: tuple[Finding, ...]) -> Pattern:
-    return Pattern(replace(quote, amount=Decimal(1), words=""), gpus, doubts)
+def _pattern(quote: Quote, gpus: int, doubts: tuple[Finding, ...]) -> Pattern:
+    return Pattern(replace(quote, amount=Decimal(1), words=""), gpus or None, doubts)
 
 
 def _factor(rate: Rate) -> float:

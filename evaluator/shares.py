@@ -94,6 +94,14 @@ class Allowance:
             return needed * (1 / self.fraction) + self.begun
         return self.left.asks(needed + self.begun)
 
+    @property
+    def words(self) -> str:
+        """What turns a need into what a card has to report; of one plan, not of columns."""
+        if self.left is not None:
+            return " + what the engine leaves free on a card of that size"
+        share = "" if self.fraction == 1 else f" ÷ {self.fraction:g}"
+        return f"{share} + {self.begun / GIB:.1f} GiB in use before" if self.begun else share
+
 
 WHOLE = Allowance()
 

@@ -87,7 +87,7 @@ def shortlist(
     `judge_fleet` gave for a workload of this fingerprint before. `now` lets findings name an age.
     `weigh` asks for the front, for which the best plan of every offer is timed.
     """
-    asked = np.ones(len(fleet.offers), dtype=bool) if among is None else among
+    asked = np.ones(len(fleet), dtype=bool) if among is None else among
     race, inside = race_of(workload, fleet, judged or judge_fleet(workload, fleet), asked)
     leaders, picked = race.heat.leaders, race.picked(limit + skip)
     written = sorted({0, 1, *range(skip, len(picked.rows))} & set(range(len(picked.rows))))
@@ -354,7 +354,7 @@ class Race:
 
     def sizes(self) -> Column:
         """How many offers each stands for, by the offer that comes first of those alike."""
-        found = np.zeros(len(self.fleet.offers), dtype=np.int64)
+        found = np.zeros(len(self.fleet), dtype=np.int64)
         lanes = self.heat.lanes
         found[lanes.every.offer[lanes.places]] = lanes.every.size[lanes.places]
         return found

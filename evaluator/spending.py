@@ -16,6 +16,14 @@ from evaluator.units import SECONDS_PER_HOUR
 
 MILLION = 10**6
 CENT = Decimal("0.01")
+WHOLE_FROM = 100
+
+
+def money(amount: Decimal) -> str:
+    """Whole units from 100 on, else cents; below a cent as many digits as it takes to see it."""
+    if abs(amount) >= WHOLE_FROM:
+        return f"{amount:,.0f}"
+    return f"{amount:,.2f}" if abs(amount) >= CENT or not amount else f"{amount:.2g}"
 
 
 def hours_for(tokens: float, tokens_per_s: Range) -> Range:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -18,12 +18,11 @@ from evaluator.hardware import Column
 from evaluator.jobs import Workload
 from evaluator.judging import Judged
 from evaluator.machine import Machine
-from evaluator.offers import Offering
+from evaluator.offer_table import OfferTable
 from evaluator.ranking import Ranking
 from evaluator.shortlist import judge_fleet
 from evaluator.units import SECONDS_PER_HOUR
 from marketplace.expressions import Node, fold
-from marketplace.resting import made_to_rest
 from marketplace.shelf import Words, compared
 from marketplace.versions import Version, catalog_version
 
@@ -47,12 +46,10 @@ OFFER_COLUMNS = frozenset({"machine", "provider", "place", "availability", "seen
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A fleet with the columns that visitors filter by. `seen` holds moments, NaN is unknown."""
+    """A fleet with the columns that visitors filter by, and what came of it."""
 
     fleet: Fleet
-    words: Mapping[str, Words]
-    models: Words
-    seen: Column
+    read: OrderedDict[str, Words] = field(default_factory=OrderedDict)
     judged: OrderedDict[str, Judged] = field(default_factory=OrderedDict)
     answers: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
     rankings: OrderedDict[Any, Ranking] = field(default_factory=OrderedDict)
@@ -61,40 +58,34 @@ class Offered:
     known: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
     @classmethod
-    def of(cls, offerings: Iterable[Offering], machines: Mapping[str, Machine]) -> Offered:
-        fleet = Fleet.of(offerings, machines)
-        held = [fleet.hardware.machines[at] for at in fleet.machine]
-        offers = fleet.offers
-        named = [f"{one.title} {_card(machine)}" for one, machine in zip(offers, held, strict=True)]
-        return cls(
-            fleet,
-            {
-                "machine": Words.of(named),
-                "provider": Words.of([one.provider for one in offers]),
-                "place": Words.of([f"{one.region} {one.zone}".strip() for one in offers]),
-                "availability": Words.of([one.availability.replace("_", " ") for one in offers]),
-            },
-            Words.of([machine.gpu_model.value for machine in held]),
-            np.array([one.seen_at.timestamp() if one.seen_at else np.nan for one in offers]),
-        )
+    def of(cls, table: OfferTable, machines: Mapping[str, Machine]) -> Offered:
+        return cls(Fleet.on(table, machines))
+
+    @property
+    def table(self) -> OfferTable:
+        return self.fleet.table
+
+    def words(self, name: str) -> Words:
+        """A column of texts, put together where somebody asks for it."""
+        return _once(self.read, name, len(TEXTS), lambda: Words.of(TEXTS[name](self.fleet)))
 
     def where(self, filters: Mapping[str, Node], now: datetime) -> Column:
         """Which offers pass every expression over what an offer itself says."""
-        passing = np.ones(len(self.fleet.offers), dtype=bool)
+        passing = np.ones(len(self.fleet), dtype=bool)
         for name, node in filters.items():
             passing = passing & self._passing(name, node, now)
         return passing
 
     def _passing(self, name: str, node: Node, now: datetime) -> Column:
-        if name in self.words:
-            return np.asarray(fold(node, self.words[name].passing, operator.and_, operator.or_))
+        if name in TEXTS:
+            return np.asarray(fold(node, self.words(name).passing, operator.and_, operator.or_))
         ages = self.hours_since(now)
         found = fold(node, lambda check: compared(ages, check), operator.and_, operator.or_)
         return np.asarray(found)
 
     def hours_since(self, now: datetime) -> Column:
         """How long ago each was seen."""
-        return np.asarray((now.timestamp() - self.seen) / SECONDS_PER_HOUR)
+        return np.asarray((now.timestamp() - self.table.seen) / SECONDS_PER_HOUR)
 
     @property
     def machines(self) -> dict[str, Machine]:
@@ -108,7 +99,7 @@ class Offered:
 
     def seen_with(self, own: Hashable, make: Callable[[], Offered]) -> Offered:
         """The same offers for one who knows more of some: made once for what is known of them."""
-        return _once(self.apart, own, MOST_APART, lambda: made_to_rest(make, _offers))
+        return _once(self.apart, own, MOST_APART, make)
 
     def known_by(self, looks: Hashable, judge: Callable[[], Kept]) -> Kept:
         """What looks at machines come to: judged once for what they showed."""
@@ -116,12 +107,11 @@ class Offered:
         return found
 
     def with_model(self, model: str) -> Column:
-        names = list(self.models.names)
-        number = names.index(model) if model in names else len(names)
-        return np.asarray(self.models.number == number)
+        held = [one.gpu_model.value == model for one in self.fleet.hardware.machines]
+        return np.array(held, dtype=bool)[self.fleet.machine]
 
     def seen_after(self, moment: datetime) -> Column:
-        return np.isnan(self.seen) | (self.seen > moment.timestamp())
+        return np.isnan(self.table.seen) | (self.table.seen > moment.timestamp())
 
     def judged_for(self, workload: Workload) -> Judged:
         """Judged once for each workload while the catalog stays as it is."""
@@ -153,28 +143,45 @@ def _once(held: OrderedDict[Any, Kept], key: Any, most: int, make: Callable[[], 
     return found
 
 
-def _card(machine: Machine) -> str:
-    return f"{machine.gpu_count.value or ''} × {machine.gpu_model.value or ''}"
+def _named(fleet: Fleet) -> Iterator[str]:
+    cards = [
+        f"{one.gpu_count.value or ''} × {one.gpu_model.value or ''}"
+        for one in fleet.hardware.machines
+    ]
+    titles = fleet.table.title
+    for title, machine in zip(titles.number, fleet.machine, strict=True):
+        yield f"{titles.values[title]} {cards[machine]}"
 
 
-Read: TypeAlias = Callable[[], tuple[list[Offering], dict[str, Machine]]]
+def _places(fleet: Fleet) -> Iterator[str]:
+    region, zone = fleet.table.region, fleet.table.zone
+    for one, other in zip(region.number, zone.number, strict=True):
+        yield f"{region.values[one]} {zone.values[other]}".strip()
+
+
+TEXTS: Mapping[str, Callable[[Fleet], Iterable[str]]] = {
+    "machine": _named,
+    "provider": lambda fleet: fleet.table.provider.each(),
+    "place": _places,
+    "availability": lambda fleet: (
+        one.replace("_", " ") for one in fleet.table.availability.each()
+    ),
+}
+
+Read: TypeAlias = Callable[[], tuple[OfferTable, dict[str, Machine]]]
 
 _lock = Lock()
 _kept: dict[Version, Offered] = {}
 
 
 def offered_now(read: Read) -> Offered:
-    """What everybody sees offered. `read` gives offerings and machines where something changed."""
+    """What everybody sees offered. `read` gives offers and machines where something changed."""
     version = (*catalog_version(), timezone.now().date())  # locks end with a day
     with _lock:
         if version not in _kept:
             _kept.clear()
-            _kept[version] = made_to_rest(lambda: Offered.of(*read()), _offers)
+            _kept[version] = Offered.of(*read())
         return _kept[version]
-
-
-def _offers(made: Offered) -> Sized:
-    return made.fleet.offers
 
 
 def forget_fleet() -> None:

@@ -113,6 +113,30 @@ def _check(name: str, value: Any) -> Check:
     return Check(OPS.get(name, "is"), plain)
 
 
+def tokens_field() -> forms.IntegerField:
+    return forms.IntegerField(
+        label="Tokens to train", min_value=1, max_value=MOST_TOKENS, required=False
+    )
+
+
+def deadline_field() -> forms.DecimalField:
+    return forms.DecimalField(
+        label="Deadline, hours", min_value=Decimal("0.01"), max_digits=9, required=False
+    )
+
+
+def with_end(own: Workload, tokens: int | None, deadline: Decimal | None) -> Workload:
+    """The workload with what a visitor set of its end. A served model has none."""
+    if own.training is None:
+        return own
+    training = replace(
+        own.training,
+        tokens_to_train=tokens or own.training.tokens_to_train,
+        deadline_hours=float(deadline or 0) or own.training.deadline_hours,
+    )
+    return replace(own, training=training)
+
+
 class Demands(forms.Form):
     """What a visitor asks of every candidate, on top of the workload's own needs."""
 
@@ -143,16 +167,12 @@ class Demands(forms.Form):
         widget=PlainSelect,
     )
 
-    tokens = forms.IntegerField(
-        label="Tokens to train", min_value=1, max_value=MOST_TOKENS, required=False
-    )
-    deadline = forms.DecimalField(
-        label="Deadline, hours", min_value=Decimal("0.01"), max_digits=9, required=False
-    )
+    tokens = tokens_field()
+    deadline = deadline_field()
     group = forms.ChoiceField(
         label="Same hardware",
         required=False,
-        choices=[("", "listed apart"), ("yes", "grouped")],
+        choices=[("", "apart"), ("yes", "grouped")],
         widget=PlainSelect,
     )
 
@@ -178,14 +198,7 @@ class Demands(forms.Form):
     def demanded(self, own: Workload) -> Workload:
         """The workload with what the visitor set. A served model has no end to be reached."""
         needs, asked = self.needs_on_top_of(own.needs), self.cleaned_data
-        if own.training is None:
-            return replace(own, needs=needs)
-        training = replace(
-            own.training,
-            tokens_to_train=asked["tokens"] or own.training.tokens_to_train,
-            deadline_hours=float(asked["deadline"] or 0) or own.training.deadline_hours,
-        )
-        return replace(own, needs=needs, training=training)
+        return with_end(replace(own, needs=needs), asked["tokens"], asked["deadline"])
 
 
 class PresetDemands(Demands):

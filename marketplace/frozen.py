@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from decimal import Decimal
 
+from evaluator.advice import as_published
 from evaluator.candidates import Candidate
 from evaluator.outlook import words_of
 from evaluator.units import gib
 
 Row = Mapping[str, str]
 """One candidate in the words that it was shown with: a later version cannot misread it."""
+
+NOT_RANKED = "not ranked"
+LEAST_MONEY = Decimal("0.0001")
+"""What an hour costs may be a quotient without a last digit."""
 
 SHOWN = {
     "rank": "rank",
@@ -28,11 +34,15 @@ SHOWN = {
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """One row of which something changed: (name, before, now) each. A side without row is empty."""
+    """One row of which something changed: (what, then, now) each."""
 
     row: Row
-    words: str
-    pairs: tuple[tuple[str, str, str], ...] = ()
+    pairs: tuple[tuple[str, str, str], ...]
+
+    @property
+    def moved_only(self) -> bool:
+        """Whether nothing but its rank is another: one row that leaves moves all behind it."""
+        return [name for name, _, _ in self.pairs] == [SHOWN["rank"]]
 
 
 def freeze(candidate: Candidate) -> dict[str, str]:
@@ -47,7 +57,7 @@ def freeze(candidate: Candidate) -> dict[str, str]:
         "provider": offering.provider,
         "place": " ".join(filter(None, (offering.region, offering.zone))),
         "machine": f"{candidate.machine.gpu_count or 'unknown'} × {candidate.machine.gpu_model}",
-        "rank": "not ranked" if candidate.rank is None else str(candidate.rank),
+        "rank": NOT_RANKED if candidate.rank is None else str(candidate.rank),
         "status": candidate.status.value,
         "plan": plan.plan.label,
         "memory": _memory(candidate),
@@ -55,6 +65,7 @@ def freeze(candidate: Candidate) -> dict[str, str]:
         "outlook": words_of(candidate.outlook, currency) if candidate.outlook else "not timed",
         "availability": offering.availability.value.replace("_", " "),
         "evidence": f"{plan.weakest.fact}, {plan.weakest.grade.word}",
+        "warnings": " ".join(one.sentence for one in candidate.warnings),
         "seen": f"{seen.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if seen else "",
     }
 
@@ -63,12 +74,16 @@ def _memory(candidate: Candidate) -> str:
     fit = candidate.plan.fit
     if fit.needed is None or not fit.allowed_bytes:
         return "unknown"
-    return f"{gib(fit.needed.typical):,.1f} of {gib(fit.allowed_bytes):,.1f} GiB"
+    low, typical, high = (gib(end) for end in (fit.needed.low, fit.needed.typical, fit.needed.high))
+    needed = f"{typical:,.1f} ({low:,.1f}–{high:,.1f})"
+    return f"{needed} of {gib(fit.allowed_bytes):,.1f} GiB"
 
 
 def _money(candidate: Candidate, currency: str) -> str:
     cost = candidate.cost_per_hour
-    return "not derivable" if cost is None else f"{cost:,.4f} {currency}".strip()
+    if cost is None:
+        return "not derivable"
+    return f"{as_published(cost.quantize(LEAST_MONEY))} {currency}".strip()
 
 
 def changes(kept: Sequence[Row], now: Iterable[Row], shown_now: Iterable[Row]) -> list[Changed]:
@@ -79,7 +94,11 @@ def changes(kept: Sequence[Row], now: Iterable[Row], shown_now: Iterable[Row]) -
     today = {_identity(row): row for row in now}
     before = {_identity(row) for row in kept}
     found = [_since(row, today.get(_identity(row))) for row in kept]
-    new = [Changed(row, "new here") for row in shown_now if _identity(row) not in before]
+    new = [
+        Changed(row, (("new here", "–", _in_short(row)),))
+        for row in shown_now
+        if _identity(row) not in before
+    ]
     return [*filter(None, found), *new]
 
 
@@ -90,10 +109,17 @@ def _identity(row: Row) -> tuple[str, str]:
 
 def _since(row: Row, today: Row | None) -> Changed | None:
     if today is None:
-        return Changed(row, "no longer in the answer")
+        return Changed(row, (("no longer in the answer", _in_short(row), "–"),))
     pairs = tuple(
         (words, row.get(name, ""), today[name])
         for name, words in SHOWN.items()
         if row.get(name, "") != today[name]
     )
-    return Changed(row, "changed", pairs) if pairs else None
+    return Changed(row, pairs) if pairs else None
+
+
+def _in_short(row: Row) -> str:
+    rank = row["rank"]
+    return (
+        f"{rank if rank == NOT_RANKED else f'rank {rank}'}, {row.get('hourly', 'price not kept')}"
+    )

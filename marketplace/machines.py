@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -51,6 +52,9 @@ OTHERS = (
 )
 """Attributes that no catalog declares: only a correction or evidence sets them."""
 
+HARDWARE = (*COLUMNS, "vram_bytes_per_gpu", "gpu_count", "nodes", "gpu_fraction")
+"""Columns that a machine is read from, where no person and no fact adds to them."""
+
 MEANINGS: Mapping[str, Callable[[Any], Any]] = {"link": LinkClass, "topology": from_plain}
 """How a stored value becomes the evaluator's word."""
 
@@ -90,6 +94,17 @@ def machine_of(
         conflicts=tuple(held.conflicts),
         **plain,
     )
+
+
+@lru_cache(maxsize=8192)
+def plain_machine(hardware: tuple[Any, ...], ambiguous: bool) -> Machine:
+    """Of a listing that nobody corrected and that has no facts of its own: many are alike. Its
+    facts tell no time and no source, at which no verdict looks.
+
+    `ambiguous` says that the catalog could not tell one GPU's memory from the machine's.
+    """
+    doubts = [{"code": Code.VRAM_AMBIGUOUS.value}] if ambiguous else []
+    return machine_of(Listing(**dict(zip(HARDWARE, hardware, strict=True)), findings=doubts))
 
 
 def configuration_of(listing: Listing) -> str:
@@ -200,7 +215,7 @@ class _Held:
             return [None]
         label = round(vram.value / GB)
         count = self.declared("gpu_count").value
-        if vram.ran_by is RanBy.CURATOR or not count or not _is_ambiguous(self.listing):
+        if vram.ran_by is RanBy.CURATOR or not count or not is_ambiguous(self.listing.findings):
             return [label]
         sizes = known_sizes_gb(self.declared("gpu_model").value or "")
         return [label, *(size for size in sizes if size * count == label)]
@@ -279,8 +294,8 @@ def _disagree(attribute: str, best: Any, other: Any) -> bool:
     return True
 
 
-def _is_ambiguous(listing: Listing) -> bool:
-    return any(found["code"] == Code.VRAM_AMBIGUOUS.value for found in listing.findings)
+def is_ambiguous(findings: Iterable[Mapping[str, Any]]) -> bool:
+    return any(found["code"] == Code.VRAM_AMBIGUOUS.value for found in findings)
 
 
 def _said(fact: Fact[Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
 from django.contrib.auth.models import AnonymousUser, User
 
 from evaluator.findings import Finding
@@ -47,9 +48,10 @@ def _known(own: Own) -> Hashable:
 
 
 def _overlaid(shared: Offered, own: Own) -> Offered:
-    private = {machine.fingerprint(): machine for machine, _ in own.values()}
-    offers = [with_own(offering, own) for offering in shared.fleet.offers]
-    return Offered.of(offers, shared.machines | private)
+    table, private = shared.table, {one.fingerprint(): one for one, _ in own.values()}
+    rows = np.flatnonzero(np.isin(table.key.astype(np.str_), list(own)))
+    others = {row: with_own(table.offer(row), own) for row in rows.tolist()}
+    return Offered.of(table.known_as(others), shared.machines | private)
 
 
 def with_own(offering: Offering, own: Own) -> Offering:

@@ -15,8 +15,7 @@ from django.utils import timezone
 from evaluator.findings import Code, Finding, finding
 from evaluator.hardware import Column
 from evaluator.jobs import Workload
-from evaluator.machine import Machine
-from evaluator.offers import Offering
+from evaluator.offer_table import OfferTable
 from evaluator.ranking import Cut, Ranking
 from evaluator.reports import evaluator_version
 from evaluator.shortlist import Shortlist, shortlist
@@ -33,7 +32,9 @@ from marketplace.machines import (
     rented_under,
 )
 from marketplace.models import Listing, RentedMachine, Verdict
+from marketplace.offers import offers_on
 from marketplace.own_offers import Own, looks_of, seen_by, with_own
+from marketplace.shelf import shelf
 
 UNSEEN = f"their source has not been seen for {settings.HIDDEN_HOURS} hours"
 FILTERED_OUT = "a filter excludes them"
@@ -60,7 +61,7 @@ def shortlist_for(
         name_configurations(wanted)
     else:
         wanted = wanted.exclude(configuration="")
-    now, everything = timezone.now(), Offered.of(*_read(wanted, _own(wanted, viewer)))
+    now, everything = timezone.now(), _read(wanted, _own(wanted, viewer))
     return ranked_of(workload, everything, Asking(limit=limit, weigh=weigh), now)
 
 
@@ -88,7 +89,7 @@ def _unseen_since(now: datetime) -> datetime:
 
 def offered_to(viewer: Viewer) -> Offered:
     """All current offers as one viewer may judge them; the same for all who rented nothing."""
-    shared, looks = offered_now(lambda: _read(_named(), {})), looks_of(viewer)
+    shared, looks = offered_now(lambda: offers_on(shelf())), looks_of(viewer)
     if not looks:
         return shared
     key = (looks, minute_of(timezone.now()))
@@ -169,13 +170,13 @@ def _with_hidden(ranked: Shortlist, recent: Column, passing: Column) -> Shortlis
     )
 
 
-def _read(listings: QuerySet[Listing], own: Own) -> tuple[list[Offering], dict[str, Machine]]:
-    """Offerings, and the machine of every configuration among them."""
+def _read(listings: QuerySet[Listing], own: Own) -> Offered:
+    """What some listings offer, and the machine of every configuration among them."""
     offered = [with_own(offering, own) for offering in offerings(listings)]
     private = {machine.fingerprint(): machine for machine, _ in own.values()}
     shared = {offering.configuration for offering in offered} - private.keys()
     machines = {one.configuration: machine_of(one) for one in one_listing_each(shared)}
-    return offered, machines | private
+    return Offered.of(OfferTable.of(offered), machines | private)
 
 
 Viewer = User | AnonymousUser | None

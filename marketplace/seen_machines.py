@@ -60,6 +60,22 @@ class SeenMachine:
     def contradicts(self) -> bool:
         return bool(self.conflicts or self.newest.mismatch)
 
+    @property
+    def within(self) -> bool:
+        """Whether its evidence disagrees with itself alone, and with nothing that is declared."""
+        words = (word for one in self.conflicts for word in (one.judged_by, one.outweighed))
+        declared = any(word.startswith(Grade.DECLARED.word) for word in words)
+        return bool(self.conflicts) and not declared and not self.newest.mismatch
+
+
+def contradicted_by(machines: Sequence[SeenMachine]) -> str:
+    """What the evidence of some machines contradicts, for a sentence about them."""
+    within = {one.within for one in machines}
+    itself = "itself" if len(machines) == 1 else "themselves"
+    if within == {True}:
+        return itself
+    return "the catalog" if within == {False} else f"the catalog or {itself}"
+
 
 def machines_seen(
     viewer: Viewer, rows: Iterable[Evidence] | None = None

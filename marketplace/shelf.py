@@ -7,31 +7,58 @@ database again, row by row of that page, so that a figure is never older than it
 from __future__ import annotations
 
 import operator
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import islice
 from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
-from django.db.models import F
+from django.db.models import F, FloatField, Func, QuerySet, TextField
+from django.db.models.functions import Cast
 from django.utils import timezone
 from numpy.typing import NDArray
 
 from marketplace.expressions import Check, Node, fold
 from marketplace.hourly import Hour, after_locks
 from marketplace.models import Listing
-from marketplace.resting import made_to_rest
 from marketplace.versions import Version, catalog_version
 
 RANKED_CURRENCY = "USD"
 """Amounts are compared within one currency only; nothing is ever converted."""
 
+ROWS_AT_ONCE = 5_000
 MOST_LOOKED = 32
 """Searches through one column of texts that are kept while the catalog stays as it is."""
 
 Column: TypeAlias = NDArray[Any]
+
+
+class Plainly:
+    """As the database gives it: to look at each number in Python takes longer than to fetch it."""
+
+    def get_db_converters(self, connection: Any) -> list[Any]:
+        return []
+
+
+class Amount(Plainly, Cast):
+    pass
+
+
+class Moment(Plainly, Func):
+    """A time as seconds since 1970."""
+
+    template = "EXTRACT(EPOCH FROM %(expressions)s)::double precision"
+    output_field = FloatField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """A text there: whole seconds, and behind them their fraction if it has one."""
+        text = "%(expressions)s"
+        sums = f"strftime('%%%%s', {text}) + CAST(substr({text}, 20) AS REAL)"
+        return self.as_sql(compiler, connection, template=sums, **context)
+
 
 WORDS = {
     "title": F("title"),
@@ -44,14 +71,24 @@ WORDS = {
     "link": F("link"),
     "configuration": F("configuration"),
     "currency": F("machine_hour_currency"),
+    "provider_name": F("provider__name"),
+    "zone": F("zone"),
+    "url": F("url"),
+    "findings": Cast("findings", TextField()),
+    "corrections": Cast("corrections", TextField()),
 }
+"""Documents are read as texts: nearly always they are the same in many rows."""
 NUMBERS = {
     "gpus": F("gpu_count"),
     "vram": F("vram_bytes_per_gpu"),
     "vcpus": F("vcpus"),
     "ram": F("ram_bytes"),
     "disk": F("local_storage_bytes"),
-    "amount": F("machine_hour_amount"),
+    "quantity": F("quantity"),
+    "amount": Amount("machine_hour_amount", FloatField()),
+    "seen": Moment("last_seen"),
+    "gone_at": Moment("gone_at"),
+    "key": F("pk"),
 }
 
 
@@ -69,11 +106,18 @@ class Words:
     _places: list[Column] = field(default_factory=list)
 
     @classmethod
-    def of(cls, texts: Sequence[str | None]) -> Words:
-        numbers: dict[str, int] = {}
-        number = [numbers.setdefault(text, len(numbers)) if text else -1 for text in texts]
-        folded = tuple(name.casefold() for name in numbers)
-        return cls(tuple(numbers), folded, np.array(number, dtype=np.int64))
+    def of(cls, texts: Iterable[str | None]) -> Words:
+        told = Told()
+        told.add(texts)
+        return cls.told(told)
+
+    @classmethod
+    def told(cls, told: Told) -> Words:
+        """Neither None nor an empty text is a name."""
+        named = np.array([bool(text) for text in told.met], dtype=bool)
+        number = np.where(named, np.cumsum(named) - 1, -1)[told.number]
+        names = tuple(filter(None, told.met))
+        return cls(names, tuple(map(str.casefold, names)), number)
 
     def passing(self, check: Check) -> Column:
         unknown = self.number < 0
@@ -100,6 +144,26 @@ class Words:
             places[order] = np.arange(len(order))
             self._places.append(places)
         return np.asarray(self._places[0][self.number])
+
+
+class Told:
+    """What is met in a column that is read part by part, and the number of each row's."""
+
+    def __init__(self) -> None:
+        self._numbers = defaultdict[Any, int]()
+        self._numbers.default_factory = self._numbers.__len__
+        self._parts = [np.array([], dtype=np.int64)]
+
+    def add(self, values: Iterable[Any]) -> None:
+        self._parts.append(np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64))
+
+    @property
+    def met(self) -> tuple[Any, ...]:
+        return tuple(self._numbers)
+
+    @property
+    def number(self) -> Column:
+        return np.concatenate(self._parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +193,7 @@ class Shelf:
     _orders: dict[tuple[str, bool], tuple[Column, Column]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
     _offered: dict[str, list[str]] = field(default_factory=dict)
+    _kinds: dict[tuple[str, int], list[int]] = field(default_factory=dict)
 
     def where(self, filters: Mapping[str, Node], *, with_gone: bool = False) -> Column:
         """Which rows pass every expression."""
@@ -181,6 +246,21 @@ class Shelf:
             counts = np.bincount(column.number[known], minlength=len(column.names))
             self._counts.update(zip(column.names, counts.tolist(), strict=True))
         return {name: self._counts.get(name, 0) for name in configurations}
+
+    def alike(self, gpu: str, gpus: int) -> Sequence[int]:
+        """Keys of the current listings with so many of that GPU, cheapest first.
+
+        All kinds are told apart at once: a kind nobody asked for yet is a look-up too.
+        """
+        if not self._kinds:
+            order, _ = self._order("price", descending=False)
+            counts = self.numbers["gpus"]
+            rows = order[~(self.gone | np.isnan(counts))[order]]
+            names = (*self.words["gpu"].folded, "")
+            said = (names[number] for number in self.words["gpu"].number[rows].tolist())
+            for name, count, key in zip(said, counts[rows], self.keys[rows].tolist(), strict=True):
+                self._kinds.setdefault((name, int(count)), []).append(key)
+        return self._kinds.get((gpu.casefold(), gpus), ())
 
     def settle(self, rows: Iterable[Listing]) -> None:
         """Sets the hour of rows whose lock has ended to what their catalog asks. Saves nothing."""
@@ -237,12 +317,8 @@ def shelf() -> Shelf:
         with _lock:
             held = _shelves.get("now")
             if held is None or held.version != version:
-                held = _shelves["now"] = made_to_rest(lambda: _read(version), _rows)
+                held = _shelves["now"] = _read(version)
     return held
-
-
-def _rows(made: Shelf) -> Sized:
-    return made.keys
 
 
 def forget_shelf() -> None:
@@ -252,40 +328,51 @@ def forget_shelf() -> None:
 
 def _read(version: Version) -> Shelf:
     """All listings in one query, the oldest key first."""
-    columns = WORDS | NUMBERS | {"key": F("pk"), "gone_at": F("gone_at"), "seen_at": F("last_seen")}
-    rows = Listing.objects.order_by("pk").annotate(**{f"of_{k}": v for k, v in columns.items()})
-    read = list(zip(*rows.values_list(*(f"of_{name}" for name in columns)), strict=True))
-    held: dict[str, Sequence[Any]] = dict(zip(columns, read or [()] * len(columns), strict=True))
+    words, numbers = _columns()
+    keys = numbers.pop("key").astype(np.int64)
     reverted = after_locks()
     if reverted:
-        held |= _reverted(held, reverted)
-    priced = [
-        amount if currency == RANKED_CURRENCY else None
-        for amount, currency in zip(held["amount"], held["currency"], strict=True)
-    ]
-    numbers = {name: _numbers(held[name]) for name in NUMBERS}
-    return Shelf(
-        version=version,
-        keys=np.array(held["key"], dtype=np.int64),
-        words={name: Words.of(held[name]) for name in WORDS},
-        numbers=numbers | {"price": _numbers(priced), "seen": _moments(held["seen_at"])},
-        gone=np.array([at is not None for at in held["gone_at"]], dtype=bool),
-        reverted=reverted,
-    )
+        words["currency"], numbers["amount"] = _reverted(keys, words, numbers, reverted)
+    ranked = words["currency"].passing(Check("is", RANKED_CURRENCY.casefold()))
+    gone = ~np.isnan(numbers.pop("gone_at"))
+    numbers["price"] = np.where(ranked, numbers["amount"], np.nan)
+    return Shelf(version, keys, words, numbers, gone, reverted)
+
+
+def _columns() -> tuple[dict[str, Words], dict[str, Column]]:
+    named = {f"of_{name}": value for name, value in (WORDS | NUMBERS).items()}
+    rows = Listing.objects.order_by("pk").annotate(**named).values_list(*named)
+    words = {name: Told() for name in WORDS}
+    numbers: dict[str, list[Column]] = {name: [np.array([], dtype=float)] for name in NUMBERS}
+    for part in parts_of(rows):
+        columns = dict(zip((*WORDS, *NUMBERS), zip(*part, strict=True), strict=True))
+        for name, told in words.items():
+            told.add(columns[name])
+        for name, parts in numbers.items():
+            parts.append(np.array(columns[name], dtype=float))
+    made = {name: np.concatenate(parts) for name, parts in numbers.items()}
+    return {name: Words.told(told) for name, told in words.items()}, made
+
+
+def parts_of(rows: QuerySet[Any, Any]) -> Iterator[list[Any]]:
+    """Some rows at a time, so that never all of them are held as rows."""
+    left = rows.iterator(chunk_size=ROWS_AT_ONCE)
+    while part := list(islice(left, ROWS_AT_ONCE)):
+        yield part
 
 
 def _reverted(
-    held: Mapping[str, Sequence[Any]], hours: Mapping[int, Hour]
-) -> dict[str, Sequence[Any]]:
-    """Amounts and currencies, those of some listings by what they came to."""
-    stored = zip(held["key"], held["amount"], held["currency"], strict=True)
-    pairs = [hours.get(key, (amount, currency)) for key, amount, currency in stored]
-    return {"amount": [one[0] for one in pairs], "currency": [one[1] for one in pairs]}
-
-
-def _numbers(values: Sequence[Any]) -> Column:
-    return np.array([np.nan if value is None else float(value) for value in values], dtype=float)
-
-
-def _moments(values: Sequence[Any]) -> Column:
-    return np.array([value.timestamp() for value in values], dtype=float)
+    keys: Column,
+    words: Mapping[str, Words],
+    numbers: Mapping[str, Column],
+    hours: Mapping[int, Hour],
+) -> tuple[Words, Column]:
+    """Currencies and amounts, those of some listings by what they came to."""
+    held, amount = words["currency"], numbers["amount"].copy()
+    currency = [*held.names, ""]
+    texts = [currency[number] for number in held.number]
+    for key, (asked, unit) in hours.items():
+        at = int(np.searchsorted(keys, key))
+        if at < len(keys) and keys[at] == key:
+            texts[at], amount[at] = unit, np.nan if asked is None else float(asked)
+    return Words.of(texts), amount

@@ -8,6 +8,7 @@ type of GPU, without listings or prices.
 
 from __future__ import annotations
 
+import gc
 import random
 import tempfile
 from dataclasses import replace
@@ -23,7 +24,6 @@ from evaluator.shortlist import judge_fleet, shortlist
 from evaluator.verdict import judge_briefly
 from evaluator.workbook import Workbook
 from evaluator.workload import parse_workload, workload_presets
-from marketplace.resting import made_to_rest
 from tests import peer_aiconfigurator as planner
 from tests.market import Market, cloud, peers
 from tests.peer_gpuhunt import is_installed, peer_query
@@ -71,14 +71,22 @@ def each_alone(slug: str, market: Market) -> Arm:
 
 
 def _peer(market: Market, folder: Path) -> Arm:
-    """What it loaded is kept out of the collector's way, as ours is."""
-    return made_to_rest(lambda: peer_query(market, folder), lambda _: market.offers)
+    asked = peer_query(market, folder)
+    set_aside()
+    return asked
+
+
+def set_aside() -> None:
+    """What was made so far is out of the collector's way."""
+    gc.collect()
+    gc.freeze()
 
 
 def bench_market(name: str, market: Market, slug: str, times: int) -> None:
     start = perf_counter()
-    fleet = made_to_rest(lambda: Fleet.of(market.offers, market.machines), lambda made: made.offers)
+    fleet = Fleet.of(market.offers, market.machines)
     built = perf_counter() - start
+    set_aside()
     start = perf_counter()
     fleet.rates(terms_of(workload_of(slug, 0)))
     rated = perf_counter() - start

@@ -90,11 +90,13 @@ def vllm(serving: Serving) -> EngineLaunch:
     engine = EngineLaunch("vLLM", VLLM_VERSION, VLLM_SOURCE, unsupported=refused(serving))
     if engine.unsupported:
         return engine
-    benchmark = Command(ASKED_FROM, _vllm_benchmark(serving))
+    benchmark = Command(_asked_from(serving), _vllm_benchmark(serving))
     return replace(engine, commands=_vllm_commands(serving), benchmark=(benchmark,))
 
 
-ASKED_FROM = "on machine 0, from another shell"
+def _asked_from(serving: Serving) -> str:
+    which = "machine 0" if serving.plan.nodes > 1 else "the machine"
+    return f"on {which}, from another shell"
 
 
 def _vllm_commands(serving: Serving) -> tuple[Command, ...]:
@@ -192,7 +194,7 @@ def sglang(serving: Serving) -> EngineLaunch:
     engine = EngineLaunch("SGLang", SGLANG_VERSION, SGLANG_SOURCE, unsupported=refused(serving))
     if engine.unsupported:
         return engine
-    benchmark = Command(ASKED_FROM, _sglang_benchmark(serving))
+    benchmark = Command(_asked_from(serving), _sglang_benchmark(serving))
     return replace(engine, commands=_sglang_commands(serving), benchmark=(benchmark,))
 
 

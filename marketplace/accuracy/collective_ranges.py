@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from evaluator.collectives import Operation
+from evaluator.exchanges import Operation
 from evaluator.gpus import GpuSpec, read_label, specs_of
 from evaluator.link_costs import Fabric, Wire, busbw_range, fabric_of, wire_of
 from evaluator.machine import LinkClass
@@ -15,6 +15,7 @@ from evaluator.units import GB
 from marketplace.accuracy.summary import Outcome
 
 KIND = "range"
+UNIT = "GB/s"
 OPERATIONS = {
     "all_reduce": Operation.ALL_REDUCE,
     "all_gather": Operation.ALL_GATHER,
@@ -52,6 +53,8 @@ def judge_range(row: Mapping[str, Any]) -> Outcome | None:
         low=shown.low,
         high=shown.high,
         compared=healthy,
+        source=str(row.get("source") or ""),
+        unit=UNIT,
     )
 
 

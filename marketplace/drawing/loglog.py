@@ -111,7 +111,8 @@ def _thinned(values: Sequence[float]) -> Sequence[float]:
 
 
 def _finding(first: Measure, last: Measure) -> str:
-    more, times = last.gpus / first.gpus, last.rate.typical / first.rate.typical
+    """By the low ends, as efficiencies are in the table beside it."""
+    more, times = last.gpus / first.gpus, last.rate.low / first.rate.low
     return (
         f"{more:.3g} times the GPUs bring {times:.2g} times the rate, {times / more:.0%} of ideal."
     )
@@ -119,7 +120,7 @@ def _finding(first: Measure, last: Measure) -> str:
 
 def _ends(first: Measure, last: Measure) -> str:
     ends = (f"{_rate(one.rate)} tokens/s on {one.gpus}" for one in (first, last))
-    return f"From {' to '.join(ends)}."
+    return f"By the low ends: from {' to '.join(ends)}."
 
 
 def _rate(rate: Range) -> str:

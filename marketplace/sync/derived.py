@@ -7,15 +7,17 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from evaluator.findings import Code
 from marketplace.hourly import on_demand_hour
 from marketplace.locks import PRICE, lock_in, locked_price
-from marketplace.machines import COLUMNS, configuration_of, lock_of
+from marketplace.machines import (
+    HARDWARE,
+    configuration_of,
+    is_ambiguous,
+    lock_of,
+    plain_machine,
+)
 from marketplace.models import Listing
 from marketplace.sync.prices import Rate, quote_of, rate_of
-
-DOUBTS = frozenset({Code.VRAM_AMBIGUOUS.value})
-"""Findings that a machine's memory is read by."""
 
 DERIVED_COLUMNS = ("configuration", "machine_hour_amount", "machine_hour_currency")
 
@@ -27,22 +29,17 @@ def rental_gpus(listing: Listing) -> int | None:
     return count
 
 
-HARDWARE = (*COLUMNS, "vram_bytes_per_gpu", "gpu_count", "nodes", "gpu_fraction")
-"""Columns that a configuration is worked out from, where no person and no fact adds to them."""
-
-
 def configuration(listing: Listing, *, plain: bool) -> str:
     """Its fingerprint. Many listings are the same hardware: that is worked out once."""
     if not plain:
         return configuration_of(listing)
-    doubts = tuple(one["code"] for one in listing.findings if one["code"] in DOUBTS)
-    return _of_hardware(tuple(getattr(listing, name) for name in HARDWARE), doubts)
+    hardware = tuple(getattr(listing, name) for name in HARDWARE)
+    return _of_hardware(hardware, is_ambiguous(listing.findings))
 
 
 @lru_cache(maxsize=8192)
-def _of_hardware(values: tuple[Any, ...], doubts: tuple[str, ...]) -> str:
-    bare = dict(zip(HARDWARE, values, strict=True))
-    return configuration_of(Listing(**bare, findings=[{"code": code} for code in doubts]))
+def _of_hardware(hardware: tuple[Any, ...], ambiguous: bool) -> str:
+    return plain_machine(hardware, ambiguous).fingerprint()
 
 
 def derive(listing: Listing, prices: Iterable[Rate], *, plain: bool = False) -> None:

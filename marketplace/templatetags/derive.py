@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from evaluator.budgets import Component
+from evaluator.budgets import Asked, Component, MemoryBudget, RankBudget
 from evaluator.jobs import Workload
 from evaluator.memory import budget
 from evaluator.plans import Plan
@@ -33,3 +33,9 @@ def parts_of(plan: Plan, workload: Workload) -> tuple[Component, ...]:
     """What the fullest GPU under a plan has to hold."""
     binding = budget(workload, plan).binding
     return binding.components if binding else ()
+
+
+@register.filter
+def asked(memory: MemoryBudget, rank: RankBudget) -> tuple[Asked, ...]:
+    """What a card must report for a rank, limit by limit."""
+    return memory.asked(rank)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -23,12 +23,17 @@ class Chip:
 
 
 def chips_of(request: HttpRequest, form: forms.Form) -> list[Chip]:
-    """One chip for each filter of the address that the form could read.
+    """One chip for each filter of the address that the form could read."""
+    return [replace(chip, remove=without(request, chip.key)) for chip in kept_chips(form)]
+
+
+def kept_chips(form: forms.Form) -> list[Chip]:
+    """The same of data that no address holds: nothing takes them away.
 
     The workload is what is asked about, not a filter on it.
     """
     return [
-        Chip(f"{field.label}: {_said_in(form, name, field)}", without(request, name), name)
+        Chip(f"{field.label}: {_said_in(form, name, field)}", key=name)
         for name, field in form.fields.items()
         if name != "workload" and form.cleaned_data.get(name) not in (None, "", [])
     ]
@@ -41,7 +46,9 @@ def _said_in(form: forms.Form, name: str, field: forms.Field) -> str:
 
 
 def said(field: forms.Field, value: str) -> str:
-    """A value in the words that the form shows for it."""
+    """A value in the words that the form shows for it; a whole number with its thousands apart."""
+    if isinstance(field, forms.IntegerField) and value.isascii() and value.isdigit():
+        return f"{int(value):,}"
     options: Iterable[tuple[object, object]] = getattr(field, "choices", ())
     return next((str(label) for key, label in options if str(key) == value), value)
 
@@ -69,7 +76,21 @@ def _filled(query: QueryDict) -> QueryDict:
     return query
 
 
+CARRIED = ("workload", "tokens", "deadline")
+"""What of an address shapes the judging of one machine, on whichever page."""
+
+
+def carried(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, str(data[name])) for name in CARRIED if data.get(name)]
+
+
 def not_understood(request: HttpRequest, known: Iterable[str]) -> list[str]:
     """Keys of the address that mean nothing here: said on the page, since a filter that is
     silently dropped answers another question than the one asked."""
     return sorted(set(request.GET) - set(known))
+
+
+def unknown_values(request: HttpRequest, **known: Container[str]) -> list[str]:
+    """Values of the address, with their keys, of which nothing here has the name."""
+    asked = ((key, request.GET.get(key, "")) for key in known)
+    return [f"{key}={value}" for key, value in asked if value and value not in known[key]]

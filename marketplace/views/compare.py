@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
@@ -17,14 +19,23 @@ from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.plans import Plan
 from evaluator.verdict import MachineVerdict, PlanVerdict
+from evaluator.workload import workload_presets
 from marketplace import listings
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
 from marketplace.machines import facts_by_machine, machine_of, own_machines
 from marketplace.models import Listing
 from marketplace.rankings import Viewer
 from marketplace.seen import SHOWN
-from marketplace.templatetags.present import derived_money, gib_number, gib_span, rate, spanned
+from marketplace.templatetags.present import (
+    cost_on,
+    derived_money,
+    gib_number,
+    gib_span,
+    rate,
+    spanned,
+)
 from marketplace.views.axes import Axes, axes_of
+from marketplace.views.chips import carried, without
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
 from marketplace.views.paging import whole_number
@@ -37,16 +48,33 @@ NOT_USABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One side. `machine` is the viewer's own where one was seen under the listing."""
+    """One side. `machine` is the viewer's own where one was seen under the listing. `query` names
+    the workload in addresses; a pasted one has none.
+    """
 
     listing: Listing
     machine: Machine
     candidate: Candidate
+    query: str = ""
+    without: str = ""
+
+    @property
+    def address(self) -> str:
+        return f"{self.listing.get_absolute_url()}{self.query}"
+
+    def opened(self, part: str) -> str:
+        """Where this part is worked out: on the page of the listing, or under its plan."""
+        if part in OF_LISTING:
+            return f"{self.address}#{part}"
+        if not self.query:
+            return ""
+        plan = urlencode({"listing": self.listing.pk, "plan": self.candidate.plan.plan.key})
+        return f"{reverse('plans')}{self.query}&{plan}#{part}"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One point, told of every side. `opens` is where on a page the figures are worked out."""
+    """One point, told of every side. `opens` is where on a page it is worked out."""
 
     label: str
     sides: tuple[tuple[Compared, str], ...]
@@ -55,6 +83,19 @@ class Line:
     @property
     def texts(self) -> tuple[str, ...]:
         return tuple(text for _, text in self.sides)
+
+    @property
+    def _nothing(self) -> tuple[str, ...]:
+        """That a link is not known has its reasons."""
+        return () if self.opens == LINKS else NOTHING
+
+    @property
+    def cells(self) -> tuple[tuple[str, str], ...]:
+        """What is said of each side, and the address of where it comes from."""
+        return tuple(
+            (text, side.opened(self.opens) if self.opens and text not in self._nothing else "")
+            for side, text in self.sides
+        )
 
     @property
     def open(self) -> bool:
@@ -76,7 +117,9 @@ def compare(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _refused(request, "The workload cannot be read, so nothing was compared.")
     workload = form.demanded(form.cleaned_data["workload"])
-    sides = list(_sides(workload, _picked(data.getlist("pick")), request.user))
+    query = "" if request.POST else _query(request)
+    found = _sides(workload, _picked(data.getlist("pick")), request.user)
+    sides = [replace(one, query=query) for one in found]
     if not FEWEST <= len(sides) <= MOST:
         return _refused(
             request, f"Tick {FEWEST} to {MOST} candidates; {len(sides)} can be compared."
@@ -85,13 +128,35 @@ def compare(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "shortlist",
         "workload": workload,
-        "slug": "" if request.POST else data.get("workload", ""),
-        "sides": sides,
+        "back": "" if request.POST else without(request, "pick").partition("?")[2],
+        "sides": _with_ways_out(request, sides),
         "differing": [line for line in lines if line.differs],
         "equal": [line for line in lines if not line.differs and not line.open],
         "open": [line for line in lines if not line.differs and line.open],
     }
     return render_page(request, "shortlist/compare.html", context)
+
+
+def _query(request: HttpRequest) -> str:
+    usual = {"workload": next(iter(workload_presets()))}
+    return f"?{urlencode(usual | dict(carried(request.GET)))}"
+
+
+def _with_ways_out(request: HttpRequest, sides: Sequence[Compared]) -> list[Compared]:
+    """Each with the address that compares the others, where enough are left and one can be."""
+    if request.POST or len(sides) <= FEWEST:
+        return list(sides)
+    kept = [f"{one.listing.pk}:{one.candidate.plan.plan.key}" for one in sides]
+    return [
+        replace(one, without=_comparing(request, [*kept[:at], *kept[at + 1 :]]))
+        for at, one in enumerate(sides)
+    ]
+
+
+def _comparing(request: HttpRequest, picks: Sequence[str]) -> str:
+    query = request.GET.copy()
+    query.setlist("pick", list(picks))
+    return f"{request.path}?{query.urlencode()}"
 
 
 def _refused(request: HttpRequest, words: str) -> HttpResponse:
@@ -140,7 +205,7 @@ def lines_of(sides: Sequence[Compared], axes: Axes) -> list[Line]:
         for label, text in DECIDING.items()
     ]
     known = [
-        Line(label, tuple((side, _attribute(side.machine, name, show)) for side in sides))
+        Line(label, tuple((side, _attribute(side.machine, name, show)) for side in sides), KNOWN)
         for name, label, show, _ in SHOWN
     ]
     return [*deciding, *known]
@@ -164,8 +229,8 @@ def _time(one: Candidate, axes: Axes) -> str:
 
 
 def _cost(one: Candidate, axes: Axes) -> str:
-    cost = axes.cost_of(one)
-    return f"{cost.low:,.2f}–{cost.high:,.2f} {axes.cost_unit}" if cost else "unknown"
+    cost = cost_on(one, axes)
+    return f"{cost} {axes.cost_unit}" if cost else "unknown"
 
 
 def _hourly(one: Candidate) -> str:
@@ -179,13 +244,22 @@ def _gpus(plan: Plan) -> str:
     return f"{plan.gpus} on {plan.nodes} machines" if plan.nodes > 1 else str(plan.gpus)
 
 
+KNOWN, PRICES, LINKS = "attributes-title", "prices-title", "rates"
+OF_LISTING = (KNOWN, PRICES)
+NOTHING = ("unknown", "not timed", "not derivable", "no price published")
+"""Words that nothing derives."""
+
 OPENS = {
+    "Plan": "plan",
+    "Link it needs": LINKS,
+    "Weakest evidence": KNOWN,
+    "Availability": KNOWN,
     "Memory per GPU": "budget",
     "Memory, low to high": "budget",
     "Time": "times-from",
     "Cost": "times-from",
-    "Price as published": "prices-title",
-    "Per hour, all machines": "prices-title",
+    "Price as published": PRICES,
+    "Per hour, all machines": PRICES,
 }
 
 DECIDING: Mapping[str, Callable[[Candidate, Axes], str]] = {

@@ -8,7 +8,6 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.shortcuts import get_object_or_404
 
 from evaluator.facts import declared
 from evaluator.fields import InvalidWorkload
@@ -19,13 +18,22 @@ from evaluator.machine import LinkClass, Machine, worst_usable_bytes
 from evaluator.workload import parse_workload, workload_presets
 from marketplace import listings
 from marketplace.evidence import Viewer
-from marketplace.forms import PASTE_LIMIT, as_workload, preset_names, read_json
+from marketplace.forms import (
+    PASTE_LIMIT,
+    as_workload,
+    deadline_field,
+    preset_names,
+    read_json,
+    tokens_field,
+    with_end,
+)
 from marketplace.machines import machine_of, own_machines
 from marketplace.models import Listing
 from marketplace.templating.controls import PlainSelect
 
 MOST_GPUS = 72
 """GPUs of the largest machine that is rented as one."""
+ENDS = ("tokens", "deadline")
 IMAGINED = "your own description"
 
 
@@ -56,10 +64,25 @@ class PlansForm(MachineForm):
     """With a preset, so that the address holds all of it."""
 
     workload = forms.ChoiceField(label="Workload", required=False, choices=preset_names)
+    tokens = tokens_field()
+    deadline = deadline_field()
 
     def clean_workload(self) -> Workload:
         documents = workload_presets()
         return parse_workload(documents[self.slug])
+
+    def clean(self) -> dict[str, Any]:
+        """A shortlist may have asked for another end than the preset's."""
+        asked = self.cleaned_data
+        if "workload" in asked:
+            ends = (asked.get("tokens"), asked.get("deadline"))
+            asked["workload"] = with_end(asked["workload"], *ends)
+        return asked
+
+    @property
+    def ends(self) -> list[forms.BoundField]:
+        """Fields of the end that are set; the preset's own is no question."""
+        return [self[name] for name in ENDS if self[name].value()]
 
     @property
     def slug(self) -> str:
@@ -91,7 +114,7 @@ def chosen_machine(form: MachineForm, viewer: Viewer) -> Chosen | None:
     """None where neither a listing nor a GPU model is named. A listing that is not there is 404."""
     asked = form.cleaned_data
     if asked["listing"]:
-        row = get_object_or_404(listings.detailed(), pk=asked["listing"])
+        row = listings.detailed_or_404(asked["listing"])
         rented = own_machines(viewer, [row.pk]).get(row.pk)
         return Chosen(machine_of(row, rented), f"{row} at {row.provider.name}", row)
     if not asked["gpu"]:

@@ -24,6 +24,7 @@ from marketplace.views.kept import kept_a_minute
 from marketplace.views.listing import chosen_plan
 from marketplace.views.pages import render_page
 from marketplace.views.plan_form import (
+    ENDS,
     Chosen,
     MachineForm,
     PastedPlansForm,
@@ -82,7 +83,11 @@ def _told(page: Mapping[str, Any], form: MachineForm, chosen: Chosen) -> Mapping
     """Title and answer as text: they change only with what their key names."""
 
     def tell() -> dict[str, str]:
-        whole = {**page, **_judged(form, chosen)}
+        judged = _judged(form, chosen)
+        named = {one.plan.key for one in judged["verdict"].plans}
+        asked = form.cleaned_data["plan"]
+        other = [f"plan={asked}"] if asked and asked not in named else []
+        whole = {**page, **judged, "ignored": [*page["ignored"], *other]}
         return {name: render_to_string(part, whole) for name, part in PARTS.items()}
 
     if page["pasted"] or page["ignored"]:
@@ -98,9 +103,8 @@ def _here(request: HttpRequest, form: MachineForm) -> str:
     """The address of this question without its plan; a posted one has no address."""
     if isinstance(form, PastedPlansForm):
         return ""
-    kept = {
-        key: request.GET.get(key, "") for key in ("workload", "listing", "gpu", "count", "link")
-    }
+    names = ("workload", *ENDS, "listing", "gpu", "count", "link")
+    kept = {key: request.GET.get(key, "") for key in names}
     return f"?{urlencode({key: value for key, value in kept.items() if value})}"
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from html import unescape
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
@@ -22,7 +23,9 @@ from marketplace.frozen import changes, freeze
 from marketplace.models import SavedShortlist
 from marketplace.models.saved import new_token
 from marketplace.views.answers import Answer, Question
+from marketplace.views.chips import carried, kept_chips
 from marketplace.views.pages import render_page
+from marketplace.views.shortlist import implied
 
 MOST_SAVED = 200
 """Of one person, so that nobody fills the database."""
@@ -78,7 +81,11 @@ def _document(data: QueryDict) -> Any:
     text, presets = data.get("workload", ""), workload_presets()
     if text and text not in presets:
         return as_workload(read_json(text))
-    return json.loads(json.dumps(presets[text or next(iter(presets))], default=dict))
+    return _preset(text or next(iter(presets)))
+
+
+def _preset(slug: str) -> Any:
+    return json.loads(json.dumps(workload_presets()[slug], default=dict))
 
 
 def _demands(data: QueryDict) -> QueryDict:
@@ -94,6 +101,7 @@ def sentence_of(question: Question, found: Answer) -> str:
         "form": question.form,
         "workload": found.workload,
         "best": found.best,
+        "filtered": found.filtered,
         "result": found.result,
         "axes": found.axes,
     }
@@ -124,6 +132,7 @@ def _show(request: HttpRequest, kept: SavedShortlist, *, own: bool) -> HttpRespo
     question = Question(PastedDemands(data, gpu_models()), data)
     found = question.answer(request.user if own else None)
     context: dict[str, Any] = {"section": "saved", "kept": kept, "own": own}
+    context |= _again(kept, data)
     if found is not None:
         ranked = question.rows_on(found, {row["key"] for row in kept.rows})
         context |= _today(question, found, kept, ranked)
@@ -137,13 +146,29 @@ def _today(
 ) -> dict[str, Any]:
     """`ranked` are the rows of today on the listings that were kept."""
     result = found.result
+    asked = [*kept_chips(question.form), *kept_chips(question.columns), *implied(found)]
     everything = [freeze(one) for one in (*ranked, *result.unranked, *result.near_misses)]
     shown = [freeze(one) for one in found.ranked.shown]
+    found_changes = changes(kept.rows, everything, shown)
     return {
-        "changes": changes(kept.rows, everything, shown),
+        "changes": [one for one in found_changes if not one.moved_only],
+        "moved": [one for one in found_changes if one.moved_only],
         "sentence_now": sentence_of(question, found),
         "now": found,
+        "workload": found.workload,
+        "form": question.form,
+        "implied": asked,
     }
+
+
+def _again(kept: SavedShortlist, data: QueryDict) -> dict[str, Any]:
+    """How the same is asked today: by an address where a preset was asked about, else by a form."""
+    slug = next((slug for slug in workload_presets() if _preset(slug) == kept.document), "")
+    if not slug:
+        return {"asked_again": [(name, one) for name, all_of in data.lists() for one in all_of]}
+    again = f"?{urlencode({'workload': slug})}&{kept.demands}".removesuffix("&")
+    query = f"?{urlencode(carried({**data.dict(), 'workload': slug}))}"
+    return {"workload_query": query, "again": again}
 
 
 @require_POST

@@ -20,7 +20,7 @@ from evaluator.economics import Terms, terms_of
 from evaluator.host import AVAILABILITY, failures
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
-from evaluator.offers import Offering, place_of, sameness
+from evaluator.offers import Offering, place_of
 from evaluator.outlook import Outlook, Price, outlook_of
 from evaluator.rules import Goal, Rule, rule_of
 from evaluator.verdict import ORDER, MachineVerdict, PlanVerdict, Status, judge_briefly, miss_of
@@ -28,6 +28,13 @@ from evaluator.workbook import Workbook
 
 Shown = tuple[str, str, str, str, int]
 """Key, plan, narrowest plan, status, how many others are alike."""
+
+
+def sameness(one: Offering) -> Hashable:
+    """Equal for offers that differ in nothing but their place and the time they were seen."""
+    codes = tuple(found.code for found in one.findings)
+    said = (one.provider, one.title, one.configuration, one.availability, one.quantity)
+    return (*said, one.quotes, codes)
 
 
 @dataclass

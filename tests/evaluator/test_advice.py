@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evaluator.advice import Advice, advice_of, as_published, budget_words, money, span
+from evaluator.advice import Advice, advice_of, as_published, budget_words, span
 from evaluator.affordable import BudgetVerdict, BudgetWord
 from evaluator.candidates import Candidate
 from evaluator.facts import declared
@@ -20,7 +20,7 @@ from evaluator.machine import Availability, LinkClass, Machine
 from evaluator.offers import Offering
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
 from evaluator.shortlist import shortlist
-from evaluator.spending import Cost
+from evaluator.spending import Cost, money
 from tests.evaluator.machines import machine, serve, train
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)

@@ -184,7 +184,9 @@ def quote(basis: Basis) -> Quote:
     ],
 )
 def test_the_basis_of_the_rate_is_an_item(price: Quote | None, word: HostWord) -> None:
-    assert offer_items(price, Availability.UNKNOWN, None, 1)[0].word is word
+    item = offer_items(price, Availability.UNKNOWN, None, 1)[0]
+    assert item.word is word
+    assert "gpu" not in item.reason
 
 
 @pytest.mark.parametrize(

@@ -407,3 +407,11 @@ def test_only_what_a_command_asks_for_is_to_be_filled_in() -> None:
         train("qwen3-8b"), Plan(dp=16, shard=16, nodes=2), machine(), unknown_fabric=True
     )
     assert {one.split()[0] for one in two.to_fill} == {"CONFIG", "HEAD_ADDR"}
+
+
+@pytest.mark.parametrize(("nodes", "where"), [(1, "on the machine"), (2, "on machine 0")])
+def test_the_benchmark_is_asked_for_where_the_engine_runs(nodes: int, where: str) -> None:
+    plan = Plan(tp=8, pp=nodes, nodes=nodes)
+    found = launch_of(serve("llama-3.1-8b"), plan, JOINED)
+    places = {one.where for engine in found.engines for one in engine.benchmark}
+    assert places == {f"{where}, from another shell"}

@@ -63,5 +63,18 @@ def test_a_server_is_compared_by_its_tokens() -> None:
     assert second.words == "a token costs 1.33 times"
 
 
+def test_a_token_of_a_machine_that_is_rented_whole_gets_cheaper_with_its_gpus() -> None:
+    first, second = marginal_table(points((1, 1), (2, 1.5)), None, lambda _: Decimal(8))
+    assert first.per_million
+    assert second.per_million
+    assert second.per_million.typical / first.per_million.typical == pytest.approx(Decimal(2) / 3)
+    assert second.words == "a token costs 0.67 times; 1.33 times where each GPU is paid"
+
+
+def test_without_a_price_a_token_is_told_by_the_gpu_alone() -> None:
+    _, second = marginal_table(points((1, 1), (2, 1.5)), None, lambda _: None)
+    assert second.words == "a token costs 1.33 times where each GPU is paid"
+
+
 def test_no_hour_saved_has_no_price() -> None:
     assert cost_of_saved_hour((Decimal(1), 1.0), (Decimal(2), 1.0)) is None

@@ -13,7 +13,7 @@ from evaluator.budgets import Component, FitWord, MemoryBudget, RankBudget
 from evaluator.findings import Code
 from evaluator.formats import weight_format
 from evaluator.jobs import Lora, Precision, Recompute, Workload
-from evaluator.memory import budget, fit, max_concurrent_sequences, smallest_change
+from evaluator.memory import budget, capacity, fit, max_concurrent_sequences, smallest_change
 from evaluator.models import preset, presets
 from evaluator.parameters import total_params
 from evaluator.partition import rank_classes
@@ -309,6 +309,30 @@ def test_capacity_is_what_the_cache_holds_after_everything_else() -> None:
     full = serving(input_tokens=4096, output_tokens=512, concurrency=most)
     assert fit(budget(full, ONE), 80 * GIB).word is not FitWord.DOES_NOT_FIT
     assert 85 < most < 115
+
+
+@pytest.mark.parametrize("plan", [ONE, Plan(tp=2), Plan(pp=2), Plan(replicas=2)])
+def test_capacity_says_the_room_and_what_a_sequence_takes_of_it(plan: Plan) -> None:
+    workload = serving(concurrency=8)
+    held = capacity(workload, plan, 80 * GIB)
+    assert held
+    assert held.sequences == held.room // held.each * plan.replicas
+    each = held.each // workload.serving.sequence_tokens if workload.serving else 0
+    assert held.tokens == held.room // (each * 16) * 16
+
+
+def test_what_a_card_must_report_is_told_with_its_share() -> None:
+    """Graphs of vLLM before 0.21 lie outside of its share, and have to be on the card."""
+    memory = budget(parse_workload(workload_presets()["serve-llama-8b"]), ONE)
+    (rank,) = memory.ranks
+    inside, whole = memory.asked(rank)
+    assert inside.how == "(all but cuda graphs) ÷ 0.9"
+    assert inside.reports.typical == pytest.approx(inside.needed.typical / 0.9)
+    assert (whole.how, whole.needed) == ("all", rank.bytes)
+    graphs = rank.component("cuda_graphs")
+    assert graphs
+    assert whole.needed.typical - inside.needed.typical == pytest.approx(graphs.bytes.typical)
+    assert budget(training(), ONE).asked(rank) == ()
 
 
 def test_capacity_counts_every_replica() -> None:

@@ -54,3 +54,10 @@ def test_amd_machines_are_asked_for_rocm_and_never_for_cuda() -> None:
     asked = questions_for(machine("MI300X"))
     assert any("ROCm" in one for one in asked)
     assert not any("CUDA" in one or "nvidia-smi" in one for one in asked)
+
+
+def test_links_are_asked_for_once() -> None:
+    unverified = finding(Code.TOPOLOGY_NOT_VERIFIED, gpu_count=8)
+    assert sum("topo -m" in one for one in questions_for(machine(), [unverified])) == 1
+    seen = machine(link=measured(LinkClass.NVLINK))
+    assert sum("topo -m" in one for one in questions_for(seen, [unverified])) == 1

@@ -16,17 +16,24 @@ def test_nothing_is_said_where_nothing_changed() -> None:
 
 def test_each_value_is_told_before_and_now() -> None:
     found = changes([row("a", hourly="2 USD")], [row("a", hourly="3 USD", rank="4")], [])
-    assert [(one.words, one.pairs) for one in found] == [
-        ("changed", (("rank", "1", "4"), ("cost per hour", "2 USD", "3 USD")))
+    assert [one.pairs for one in found] == [
+        (("rank", "1", "4"), ("cost per hour", "2 USD", "3 USD"))
     ]
 
 
 def test_what_left_and_what_came_is_told() -> None:
-    found = changes([row("a")], [row("b")], [row("b")])
-    assert [(one.row["key"], one.words) for one in found] == [
-        ("a", "no longer in the answer"),
-        ("b", "new here"),
+    here = row("b", rank="not ranked", hourly="2.00 USD")
+    found = changes([row("a", hourly="3.00 USD")], [here], [here])
+    assert [(one.row["key"], one.pairs) for one in found] == [
+        ("a", (("no longer in the answer", "rank 1, 3.00 USD", "–"),)),
+        ("b", (("new here", "–", "not ranked, 2.00 USD"),)),
     ]
+
+
+def test_a_row_that_moved_in_rank_alone_is_told_apart() -> None:
+    kept = [row("a"), row("b", rank="2")]
+    today = [row("a", rank="2", hourly="3 USD"), row("b", rank="1")]
+    assert [one.moved_only for one in changes(kept, today, today)] == [False, True]
 
 
 def test_a_row_that_still_stands_further_down_is_not_gone() -> None:

@@ -53,7 +53,7 @@ def test_they_are_made_once_for_what_is_known(
 ) -> None:
     put(eight, ada, PAIRS)
     first = offered_to(ada)
-    monkeypatch.setattr(rankings, "_read", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(rankings, "offers_on", lambda *_: pytest.fail("read again"))
     with CaptureQueriesContext(connection) as few:
         assert offered_to(ada) is first
     assert len(few) < 10

@@ -45,6 +45,48 @@ def test_the_heading_counts_both(client: Client, pair: list[Listing]) -> None:
     assert page.index("They differ in") < page.index("They agree in")
 
 
+def test_every_figure_opens_where_it_comes_from(client: Client, pair: list[Listing]) -> None:
+    context = client.get(address(*(f"{one.pk}:one" for one in pair))).context
+    opened = {line.label: line.cells for line in (*context["differing"], *context["equal"])}
+    one, query = pair[0].pk, "?workload=serve-llama-8b"
+    assert opened["vCPUs"][0] == (
+        "192 (declared)",
+        f"/listings/{one}/{query}#attributes-title",
+    )
+    assert opened["Memory per GPU"][0][1] == f"/plans{query}&listing={one}&plan=one#budget"
+    unopened = {label for label, cells in opened.items() if not all(to for _, to in cells)}
+    assert opened["Link it needs"][0] == (
+        "not needed",
+        f"/plans{query}&listing={one}&plan=one#rates",
+    )
+    assert unopened <= {"Status", "GPUs of the plan", "Warnings", "Time", "Cost"}
+
+
+def test_of_a_pasted_workload_prices_and_facts_open(client: Client, pair: list[Listing]) -> None:
+    picks = [f"{one.pk}:one" for one in pair]
+    text = '{"name": "mine", "task": "serve", "model": {"preset": "llama-3.1-8b"}}'
+    context = client.post("/compare/", {"workload": text, "pick": picks}).context
+    opened = {line.label: line.cells[0][1] for line in (*context["differing"], *context["equal"])}
+    assert opened["Price as published"] == f"/listings/{pair[0].pk}/#prices-title"
+    assert opened["Memory per GPU"] == ""
+
+
+def test_one_of_three_can_be_left_out(client: Client, pair: list[Listing]) -> None:
+    third = make_listing(pair[0].source, "third", amount=Decimal("14"))
+    asked = address(f"{pair[0].pk}:one", f"{pair[1].pk}:tp8", f"{third.pk}:one")
+    sides = client.get(f"{asked}&deadline=5").context["sides"]
+    left = client.get(sides[1].without).context["sides"]
+    assert [one.listing for one in left] == [pair[0], third]
+    assert [one.without for one in left] == ["", ""]
+    assert "deadline=5" in sides[1].without
+
+
+def test_the_way_back_keeps_what_was_asked(client: Client, pair: list[Listing]) -> None:
+    asked = address(*(f"{one.pk}:one" for one in pair), workload="train-llama-70b")
+    page = client.get(f"{asked}&tokens=1000&deadline=5").content.decode()
+    assert 'href="/?workload=train-llama-70b&amp;tokens=1000&amp;deadline=5">Shortlist</a>' in page
+
+
 def test_the_plan_that_was_ticked_is_compared(client: Client, pair: list[Listing]) -> None:
     key = pair[0].pk
     sides = client.get(address(f"{key}:one", f"{key}:tp8")).context["sides"]

@@ -69,9 +69,13 @@ def test_progress_is_told_and_ends_with_the_shortlist(client: Client, ada: User)
     assert "10 of 40 configurations judged." in words(part)
     assert 'max="40" value="10"' in words(part)
     assert "Of those judged" not in words(part)
+    assert part.status_code == 200
     Evaluation.objects.filter(pk=row.pk).update(state="queued")
     evaluations.evaluate(row.pk)
+    last = client.get(f"/evaluations/{row.pk}/", headers={"HX-Request": "true"})
+    assert last.status_code == 286, "htmx asks no more"
     page = client.get(f"/evaluations/{row.pk}/")
+    assert page.status_code == 200
     assert "1 of 1 configuration judged; nothing is left." in words(page)
     assert "hx-get" not in words(page).split('id="progress"')[1].split(">")[0]
     assert f"Of those judged so far: 1 {Verdict.objects.get().status}." in words(page)

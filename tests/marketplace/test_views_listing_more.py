@@ -53,9 +53,9 @@ def test_without_a_gpu_nothing_is_called_similar(client: Client, listing: Listin
     ("changes", "expected"),
     [
         ({}, "2.00 USD per machine-hour"),
-        ({"basis": "gpu"}, "2.00 USD per gpu-hour × 8 GPUs"),
+        ({"basis": "gpu"}, "2.00 USD per GPU-hour × 8 GPUs"),
         ({"unit": "month"}, "2.00 USD per machine-month ÷ 730 hours of a month"),
-        ({"basis": "gpu", "unit": "day"}, "2.00 USD per gpu-day × 8 GPUs ÷ 24 hours of a day"),
+        ({"basis": "gpu", "unit": "day"}, "2.00 USD per GPU-day × 8 GPUs ÷ 24 hours of a day"),
     ],
 )
 def test_a_price_says_how_its_hour_follows(
@@ -95,3 +95,22 @@ def test_the_drawing_of_prices(snapshot: SnapshotAssertion) -> None:
     ]
     drawn = render_to_string("_price_history.svg", {"history": price_history(observed, days[3])})
     assert drawn == snapshot
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("/listings/{}/?workload=nope", "workload=nope"),
+        ("/listings/{}/?plan=tp9", "plan=tp9"),
+        ("/plans?listing={}&plan=tp9", "plan=tp9"),
+        ("/evidence/listings/{}/?workload=nope", "workload=nope"),
+        ("/workloads/memory/?workload=nope", "workload=nope"),
+    ],
+)
+def test_a_name_that_nothing_has_is_not_silently_another(
+    client: Client, listing: Listing, asked: str, named: str
+) -> None:
+    told = page(client, asked.format(listing.pk))
+    assert f"Not understood in the address, and not applied: <bdi><code>{named}" in told
+    right = asked.replace("nope", "serve-llama-8b").replace("tp9", "tp8")
+    assert "Not understood" not in page(client, right.format(listing.pk))

@@ -63,11 +63,45 @@ def test_a_new_price_is_told_before_and_now(ada: Client, listing: Listing) -> No
     rows = kept.rows
     reprice(listing, "24.00")
     text = page(ada, kept.get_absolute_url())
-    assert "1 thing is different since" in text
-    assert "<bdi>19.9200 USD</bdi>" in text
-    assert "<strong><bdi>24.0000 USD</bdi></strong>" in text
+    assert "1 row differs since" in text
+    assert "<bdi>19.92 USD</bdi>" in text
+    assert "<strong><bdi>24.00 USD</bdi></strong>" in text
     kept.refresh_from_db()
     assert kept.rows == rows
+
+
+def test_it_says_what_was_asked_and_leads_to_what_each_plan_is_worth_today(
+    ada: Client, listing: Listing
+) -> None:
+    kept = keep(ada, "workload=serve-llama-8b&hourly=%3C%3D20&limit=5&sort=-cost")
+    text = page(ada, kept.get_absolute_url())
+    assert "Asked: <strong>Serve Llama 3.1 8B to 32 users</strong>" in text
+    assert "Per hour: &lt;=20</span>" in text
+    query = "?workload=serve-llama-8b"
+    for row in kept.rows:
+        asked = f"{query}&amp;listing={row['key']}&amp;plan={row['plan_key']}"
+        assert f'href="/plans{asked}">{row["plan"]}</a>' in text
+        assert f'href="/listings/{row["key"]}/{query}"' in text
+    again = f'href="/{query}&amp;hourly=%3C%3D20&amp;limit=5&amp;sort=-cost">'
+    assert f"{again}Ask the same again today</a>" in text
+
+
+def test_a_pasted_workload_is_asked_again_with_its_file(ada: Client, listing: Listing) -> None:
+    text = '{"name": "mine", "task": "serve", "model": {"preset": "llama-3.1-8b"}}'
+    ada.post("/saved/", {"workload": text, "max_price": "5"})
+    kept = SavedShortlist.objects.get()
+    held = ada.get(kept.get_absolute_url()).context["asked_again"]
+    answer = ada.post("/workloads/", dict(held))
+    assert answer.context["workload"].name == "mine"
+    assert [one.words for one in answer.context["chips"]] == ["Max USD/hour: 5"]
+    assert "Ask the same again today</button>" in page(ada, kept.get_absolute_url())
+
+
+def test_warnings_of_that_day_are_kept(ada: Client, listing: Listing) -> None:
+    kept = keep(ada, "workload=train-llama-70b")
+    told = [row["warnings"] for row in kept.rows if row["title"] == "The eight"]
+    assert "nothing is known about" in " ".join(told)
+    assert "Warnings then" in page(ada, kept.get_absolute_url())
 
 
 def test_a_listing_that_left_is_told(ada: Client, listing: Listing) -> None:
@@ -75,6 +109,20 @@ def test_a_listing_that_left_is_told(ada: Client, listing: Listing) -> None:
     listing.gone_at = timezone.now()
     listing.save()
     assert "no longer in the answer" in page(ada, kept.get_absolute_url())
+
+
+def test_rows_that_moved_in_rank_alone_do_not_hide_what_changed(
+    ada: Client, listing: Listing
+) -> None:
+    make_listing(listing.source, "dear", title="The dear one", amount=Decimal(40))
+    kept = keep(ada, "workload=train-llama-70b")
+    reprice(listing, "50.00")
+    text = page(ada, kept.get_absolute_url())
+    assert "1 row differs since" in text
+    assert "and 1 other moved in rank alone" in text
+    folded = text.partition("1 row moved in rank alone</summary>")[2].partition("</details>")[0]
+    assert "The dear one" in folded
+    assert "The eight" not in folded
 
 
 def test_a_pasted_workload_is_kept_with_its_file(ada: Client, listing: Listing) -> None:

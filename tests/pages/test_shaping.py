@@ -70,6 +70,27 @@ def test_every_page_passes_axe_fits_its_width_and_stays_at_home(
     assert [said for said in seen.complaints if "422" not in said] == []
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_picture_has_to_be_scrolled_sideways(visit: Visitor, eight: Listing, width: int) -> None:
+    seen, found = visit(width=width), dict[str, object]()
+    asked = (f"{MEMORY}?workload=train-llama-70b&tp=4&pp=2", f"/plans?listing={eight.pk}")
+    for address in (*asked, *(f"{asked[1]}&plan={key}" for key in ("pp8", "tp4-pp2", "tp8"))):
+        page = seen.open(address)
+        pictures = page.locator("figure svg[role=img]:visible")
+        boxes = [pictures.nth(at).bounding_box() for at in range(pictures.count())]
+        beyond = [box for box in boxes if box and box["x"] + box["width"] > width]
+        small = page.evaluate(SMALL_LETTERS)
+        found[address] = (len(boxes) > 0, beyond, small)
+    assert found == dict.fromkeys(found, (True, [], []))
+
+
+SMALL_LETTERS = """[...document.querySelectorAll("figure svg[role=img] text")]
+    .filter(one => one.checkVisibility())
+    .filter(one => one.getCTM().a * parseFloat(one.getAttribute("font-size")) < 9.5)
+    .map(one => one.textContent)"""
+"""Words of pictures that are drawn lower than 9.5 pixels."""
+
+
 def settles(page: Page, words: str) -> None:
     page.wait_for_function(
         "words => document.querySelector('h1').innerText.includes(words)", arg=words

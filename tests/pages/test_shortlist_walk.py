@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from decimal import Decimal
 
@@ -10,7 +11,11 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
-from marketplace.models import Listing
+from evaluator.workload import workload_presets
+from marketplace.evaluations import keep_workload, request_evaluation
+from marketplace.models import Evaluation, Listing
+from marketplace.views.answers import UNSAID
+from marketplace.views.ranked import columns_for
 from tests.pages.catalog import make_listing, make_source
 from tests.pages.conftest import Visit, Visitor
 
@@ -132,6 +137,66 @@ def test_rows_are_ticked_and_compared_by_keyboard_alone(visit: Visitor, catalog:
     page.wait_for_selector("h1:has-text('differ in')")
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_head_of_a_column_leads_to_its_filter(
+    visit: Visitor, catalog: Listing, scripts: bool
+) -> None:
+    page = visit(scripts=scripts).open("/")
+    assert not page.locator("#id_hourly").is_visible()
+    page.locator("#ranked th a.filter:has-text('Per hour')").press("Enter")
+    page.locator("#id_hourly:focus").wait_for()
+    page.keyboard.type("12..20")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#ranked th a.filter:has-text('12..20')")
+    assert rows(page) == ["8x H100 SXM one", "Machine 0", "Machine 1"]
+
+
+def test_a_narrow_screen_sorts_too(visit: Visitor, catalog: Listing) -> None:
+    page = visit(width=390).open("/")
+    page.select_option("#id_sort", label="Per hour, turned round")
+    page.wait_for_url("**sort=-hourly**")
+    page.wait_for_selector("#ranked tbody tr:nth-child(2):has-text('Machine 2')")
+    assert rows(page)[1:] == ["Machine 2", "Machine 1", "Machine 0"]
+
+
+def test_columns_take_the_words_of_the_workload_that_is_picked(
+    visit: Visitor, catalog: Listing
+) -> None:
+    page = visit().open("/?time=%3C%3D900")
+    assert page.inner_text("#name-time") == "Time per token, ms"
+    page.select_option("#id_workload", label="Train Llama 3.1 70B")
+    page.wait_for_selector("#name-time:has-text('Time to finish, hours')")
+    assert page.get_attribute("#edit-workload", "href") == "/workloads/?workload=train-llama-70b"
+
+
+def test_with_every_column_words_stay_whole_and_the_page_does_not_scroll(
+    visit: Visitor, catalog: Listing
+) -> None:
+    every = "&".join(f"show={one.key}" for one in columns_for(UNSAID) if not one.fixed)
+    page = visit().open(f"/?{every}")
+    heads = page.locator("#ranked thead th").all()
+    assert len(heads) == 1 + len(columns_for(UNSAID))
+    lines = {head.inner_text(): head.locator("a").first.bounding_box() for head in heads}
+    assert {name for name, box in lines.items() if box is None or box["height"] > 3 * 18} == set()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_a_running_evaluation_can_be_stopped_by_keyboard_while_it_is_told_anew(
+    visit: Visitor, catalog: Listing
+) -> None:
+    seen = visit()
+    sign_in(seen)
+    document = json.loads(json.dumps(workload_presets()["serve-llama-8b"], default=dict))
+    kept = keep_workload(document, User.objects.get())
+    asked = request_evaluation(kept)
+    page = seen.open(f"/evaluations/{asked.pk}/")
+    page.focus("button:has-text('Cancel')")
+    Evaluation.objects.update(configurations_total=7, configurations_done=3, state="running")
+    page.wait_for_selector("h1:has-text('3 of 7 configurations judged')")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('Cancelled after 3 of 7 configurations')")
+
+
 def test_every_picture_says_what_it_shows(visit: Visitor, catalog: Listing) -> None:
     seen = visit()
     for path in ("/", "/?workload=train-llama-70b", catalog.get_absolute_url()):
@@ -174,9 +239,12 @@ def test_kept_answers_are_wide_enough_and_readable(
 
 
 def test_print_leaves_out_what_paper_cannot_use(visit: Visitor, catalog: Listing) -> None:
-    page = visit().open("/")
+    page = visit().open("/?hourly=%3C%3D20")
     page.emulate_media(media="print")
-    for hidden in ("#shortlist-form", "nav[aria-label=Main]", "#compare-form", "a[download]"):
+    useless = ("#shortlist-form", "nav[aria-label=Main]", "#compare-form", "a[download]")
+    for hidden in (*useless, ".chip > [aria-hidden]", "#ranked .filter:not(:has(bdi))"):
+        assert page.locator(hidden).count()
         assert not page.locator(hidden).first.is_visible()
+    assert page.locator("#ranked .filter:has-text('<=20')").is_visible()
     assert page.locator("#results table.ranked").first.is_visible()
     assert page.locator("#scatter svg").first.is_visible()
