@@ -59,6 +59,10 @@ EMPTY_MEANS_NONE = ("ssm_cfg", "quantization_config")
 NEEDED_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
+NAMELESS = "model"
+"""What a model is called whose file names it nowhere."""
+
+
 def read_model(
     document: Mapping[str, Any], path: str = "model", *, whole: bool = False
 ) -> tuple[ModelShape, list[Finding]]:
@@ -79,7 +83,7 @@ def read_model(
     keys = Fields({key: value for key, value in flat.items() if key not in uneven}, path)
     if not uneven:
         _refuse_strangers(keys)
-    name = keys.text("name") or keys.text("_name_or_path") or "model"
+    name = keys.text("name") or keys.text("_name_or_path") or NAMELESS
     architecture = _architecture(keys)
     family = _family(architecture)
     tower = next((key for key in TOWERS if flat.get(key) and not keys.has("total_params")), None)

@@ -19,6 +19,11 @@ class Task(StrEnum):
     TRAIN = "train"
     FINETUNE = "finetune"
 
+    @property
+    def word(self) -> str:
+        """As a sentence has it."""
+        return "fine-tune" if self is Task.FINETUNE else self.value
+
 
 class Recompute(StrEnum):
     """What the backward pass computes again instead of keeping."""

@@ -78,7 +78,10 @@ def _rate(one: Traffic, busy: float | None, rental: Rental | None) -> LinkRate:
 
 def _links(one: Traffic, rental: Rental) -> tuple[tuple[str, Range], ...]:
     """Every link of the group; nothing where a level of it has a link without a published rate."""
-    found = {_named(one, links): _on(one, links) for links in rental.worlds}
+    inside, between = one.group > one.machines, one.machines > 1
+    found = {
+        named(links, inside=inside, between=between): _on(one, links) for links in rental.worlds
+    }
     known = tuple((name, rate) for name, rate in found.items() if rate)
     return known if len(known) == len(found) else ()
 
@@ -91,14 +94,14 @@ def _spanned(rates: Sequence[Range]) -> Range | None:
     return Range(low, typical[len(typical) // 2], high)
 
 
-def _named(one: Traffic, links: Links) -> str:
-    """The links that the group lies on, with their line rates per GPU."""
+def named(links: Links, *, inside: bool, between: bool) -> str:
+    """The links that a group lies on inside and between machines, with line rates per GPU."""
     wire, fabric, told = links.wire, links.fabric, list[str]()
-    if isinstance(wire, Wire) and one.group > one.machines:
+    if isinstance(wire, Wire) and inside:
         shown = ", benchmarked" if wire.benchmarked else ""
         rate = wire.benchmarked or wire.line_bytes_per_s
         told.append(f"{words_of(wire.kind)}, {rate / GB:.3g} GB/s{shown}")
-    if isinstance(fabric, Fabric) and one.machines > 1:
+    if isinstance(fabric, Fabric) and between:
         kind = "a network over TCP" if fabric.tcp else "a network"
         told.append(f"{kind} with {fabric.card_bytes_per_s / GB:.3g} GB/s for each GPU")
     return " and ".join(told)

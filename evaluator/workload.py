@@ -82,7 +82,7 @@ def parse_workload(document: Mapping[str, Any]) -> Workload:
     training = None if serving else read_training(keys, defaults, weights_format)
     amount, currency = _budget(keys)
     workload = Workload(
-        name=keys.text("name") or f"{task.value} {model.name}",
+        name=keys.text("name") or f"{task.word} {model.name}",
         task=task,
         model=model,
         weights_format=weights_format,

@@ -13,6 +13,7 @@ from evaluator.connections import from_plain, rate_for
 from evaluator.exchanges import BANDWIDTH_ABOVE, Operation
 from evaluator.facts import Grade, declared
 from evaluator.link_costs import busbw_range
+from evaluator.link_rates import named
 from evaluator.links import words_of
 from evaluator.machine import LinkClass, Machine
 from evaluator.ranges import Range
@@ -37,7 +38,7 @@ class Run:
     here: bool
     link: str
     rate: int | None
-    predicted: Range | None
+    predicted: Prediction | None
 
     @property
     def inside(self) -> bool | None:
@@ -77,7 +78,7 @@ def looks_at(listing: Listing, viewer: Viewer) -> list[Evidence]:
 
 def runs_of(listing: Listing, machine: Machine, looks: Iterable[Evidence]) -> list[Run]:
     """`machine` is the listing's as its catalog declares it."""
-    spans: dict[str, Range | None] = {}
+    spans: dict[str, Prediction | None] = {}
     found = []
     for row in looks:
         facts = {fact.name: fact.value for fact in row.shown}  # type: ignore[attr-defined]
@@ -109,7 +110,23 @@ def _rate(facts: Mapping[str, Any], gpus: int) -> int | None:
     return rate.bytes_per_s if rate and rate.message_bytes >= BANDWIDTH_ABOVE else None
 
 
-def predicted_rate(machine: Machine, link: str = "") -> Range | None:
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a large all-reduce should show: the `span` of `links`, each named with its own."""
+
+    span: Range
+    links: tuple[tuple[str, Range], ...]
+
+    @property
+    def low(self) -> float:
+        return float(self.span.low)
+
+    @property
+    def high(self) -> float:
+        return float(self.span.high)
+
+
+def predicted_rate(machine: Machine, link: str = "") -> Prediction | None:
     """Bus bandwidth of a large all-reduce over all GPUs; on `link` where a look showed it.
 
     None where the card, the count or the rate of a link is not known.
@@ -120,17 +137,20 @@ def predicted_rate(machine: Machine, link: str = "") -> Range | None:
     rentals = [rental_of(one) for one in machines]
     if gpus < 2 or not all(rentals):
         return None
-    rates = [
-        busbw_range(Operation.ALL_REDUCE, links.wire, gpus, 1, None, LARGE_MESSAGE)
-        for rental in rentals
-        if rental
-        for links in rental.worlds
-    ]
-    known = [rate for rate in rates if rate]
-    if len(known) < len(rates):
+    worlds = [links for rental in rentals if rental for links in rental.worlds]
+    rates = {
+        named(links, inside=True, between=False): busbw_range(
+            Operation.ALL_REDUCE, links.wire, gpus, 1, None, LARGE_MESSAGE
+        )
+        for links in worlds
+    }
+    known = tuple((name, rate) for name, rate in rates.items() if rate)
+    if not known or len(known) < len(rates):
         return None
-    middle = sorted(rate.typical for rate in known)[len(known) // 2]
-    return Range(min(rate.low for rate in known), middle, max(rate.high for rate in known))
+    spans = [rate for _, rate in known]
+    middle = sorted(rate.typical for rate in spans)[len(spans) // 2]
+    low, high = min(rate.low for rate in spans), max(rate.high for rate in spans)
+    return Prediction(Range(low, middle, high), known)
 
 
 SEEN_AS: Mapping[str, tuple[str, ...]] = {

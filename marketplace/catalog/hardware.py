@@ -91,6 +91,9 @@ def _label(record: Record) -> tuple[Label, list[str]]:
 
 def _count(record: Record, label: Label) -> tuple[Count, str]:
     """The count column, else what stands beside the name, else a line such as "8 GPUs"."""
+    share = _share_column(record)
+    if share:
+        return Count(1, 1, share, True), ""
     texts = [text for text in _naming(record) if text]
     named_texts = [text for text in texts if label_of(text).model]
     aliased = [read_count(text, label) for text in texts if label.words and label.words in text]
@@ -110,6 +113,19 @@ def _count(record: Record, label: Label) -> tuple[Count, str]:
     if loose is not None:
         return Count(loose, nodes, stated=True), ""
     return Count(named.gpus if nodes == 1 else None, nodes, named.fraction), ""
+
+
+_SHARE = re.compile(
+    r"\W{0,2}(?P<share>(?=[^1-9]{0,4}[1-9])0?[.,]\d{1,3}|[1-9]/[1-9]\d?|[½¼⅓⅛¾])"
+    r"\s?(?:[x×]|gpus?|cards?|pcs)?\W{0,2}",
+    re.I,
+)
+
+
+def _share_column(record: Record) -> str:
+    """A share of one GPU in the count column, in its words: a name beside it would mean a whole."""
+    found = (_SHARE.fullmatch(cell.text) for cell in record.of(A.GPU_COUNT))
+    return next((match["share"] for match in found if match), "")
 
 
 def _count_column(record: Record) -> int | None:

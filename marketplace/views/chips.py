@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,3 +88,9 @@ def not_understood(request: HttpRequest, known: Iterable[str]) -> list[str]:
     """Keys of the address that mean nothing here: said on the page, since a filter that is
     silently dropped answers another question than the one asked."""
     return sorted(set(request.GET) - set(known))
+
+
+def unknown_values(request: HttpRequest, **known: Container[str]) -> list[str]:
+    """Values of the address, with their keys, of which nothing here has the name."""
+    asked = ((key, request.GET.get(key, "")) for key in known)
+    return [f"{key}={value}" for key, value in asked if value and value not in known[key]]

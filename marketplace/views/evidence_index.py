@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from marketplace.seen_machines import machines_seen
+from marketplace.seen_machines import contradicted_by, machines_seen
 from marketplace.views.pages import render_page
 
 
@@ -14,9 +14,11 @@ from marketplace.views.pages import render_page
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
     found, total = machines_seen(request.user)
+    against = [one for one in found if one.contradicts]
     context = {
         "section": "evidence",
-        "against": [one for one in found if one.contradicts],
+        "against": against,
+        "contradicted": contradicted_by(against),
         "others": [one for one in found if not one.contradicts],
         "shown": len(found),
         "total": total,

@@ -36,7 +36,7 @@ from marketplace.prepared import Prepared
 from marketplace.shelf import shelf
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import Checklist, checklist_of
-from marketplace.views.chips import changed
+from marketplace.views.chips import changed, unknown_values
 from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.links import links_context
@@ -91,6 +91,11 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         ],
         "presets": preset_names(),
         "slug": slug,
+        "ignored": unknown_values(
+            request,
+            workload=workload_presets(),
+            plan={one.plan.key for one in verdict.plans},
+        ),
         "workload": workload,
         "verdict": verdict,
         **_prices(row),

@@ -83,7 +83,11 @@ def _told(page: Mapping[str, Any], form: MachineForm, chosen: Chosen) -> Mapping
     """Title and answer as text: they change only with what their key names."""
 
     def tell() -> dict[str, str]:
-        whole = {**page, **_judged(form, chosen)}
+        judged = _judged(form, chosen)
+        named = {one.plan.key for one in judged["verdict"].plans}
+        asked = form.cleaned_data["plan"]
+        other = [f"plan={asked}"] if asked and asked not in named else []
+        whole = {**page, **judged, "ignored": [*page["ignored"], *other]}
         return {name: render_to_string(part, whole) for name, part in PARTS.items()}
 
     if page["pasted"] or page["ignored"]:

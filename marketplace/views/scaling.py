@@ -17,6 +17,7 @@ from evaluator.machine import Machine
 from evaluator.memory import budget, max_concurrent_sequences
 from evaluator.scaling import Point
 from evaluator.units import gib
+from evaluator.workload import workload_presets
 from marketplace import listings
 from marketplace.drawing.loglog import LogLog, Measure, loglog
 from marketplace.forms import preset_names
@@ -24,8 +25,9 @@ from marketplace.machines import machine_of
 from marketplace.measured import compared, spreads
 from marketplace.models import Listing
 from marketplace.runs import looks_at, predicted_rate, runs_of, spread_of
-from marketplace.seen_machines import machines_seen
+from marketplace.seen_machines import contradicted_by, machines_seen
 from marketplace.shelf import shelf
+from marketplace.views.chips import unknown_values
 from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.listing import chosen_preset
@@ -54,6 +56,7 @@ def scaling(request: HttpRequest, listing_id: int) -> HttpResponse:
         "listing": row,
         "presets": preset_names(),
         "slug": slug,
+        "ignored": unknown_values(request, workload=workload_presets()),
         "workload": workload,
         "here": f"?{urlencode({'workload': slug})}",
         **_evidence(request, row, machine),
@@ -67,6 +70,7 @@ def _evidence(request: HttpRequest, row: Listing, machine: Machine) -> dict[str,
     runs = runs_of(row, machine, looks)
     seen, total = machines_seen(request.user, looks)
     figures = compared(machine, looks, row.pk, request.user)
+    against = [one for one in seen if one.contradicts]
     return {
         "figures": figures,
         "figure_spreads": spreads(figures),
@@ -74,7 +78,8 @@ def _evidence(request: HttpRequest, row: Listing, machine: Machine) -> dict[str,
         "inside": [one for one in figures if one.inside],
         "runs": runs,
         "machines": total,
-        "against": [one for one in seen if one.contradicts],
+        "against": against,
+        "contradicted": contradicted_by(against),
         "spread": spread_of(runs),
         "predicted": predicted_rate(machine),
         "compared": [run for run in runs if run.inside is not None],

@@ -10,14 +10,16 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
+from evaluator.configs import NAMELESS
 from evaluator.gpus import GpuSpec, specs, specs_of
 from evaluator.jobs import Workload
 from evaluator.machine import worst_usable_bytes
 from evaluator.memory import MemoryBudget, budget, fit
 from evaluator.plans import Plan
+from evaluator.workload import workload_presets
 from marketplace.drawing.memory_bars import NARROW, CardSize, memory_bars
 from marketplace.forms import gpu_models, preset_names
-from marketplace.views.chips import changed, not_understood
+from marketplace.views.chips import changed, not_understood, unknown_values
 from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.pages import render_page
@@ -46,14 +48,17 @@ def workload(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return render_page(request, PAGE, page, fragment=ANSWER, status=NOT_USABLE)
     page |= _answer(form)
-    page["ignored"] = (
-        [] if pasted else not_understood(request, [*form.fields, "workload", "picture"])
-    )
+    page["ignored"] = [] if pasted else _ignored(request, form)
     asked = request.POST if pasted else request.GET
     if asked.get("picture") == "memory":
         return drawing(PICTURE, "bars", page["bars"], "memory-per-gpu")
     page["svg"] = "" if pasted else changed(request, {"picture": "memory"})
     return render_page(request, PAGE, page, fragment=ANSWER)
+
+
+def _ignored(request: HttpRequest, form: WorkloadForm) -> list[str]:
+    keys = not_understood(request, [*form.fields, "workload", "picture"])
+    return [*keys, *unknown_values(request, workload=workload_presets())]
 
 
 def _form(request: HttpRequest) -> WorkloadForm:
@@ -78,6 +83,7 @@ def _answer(form: WorkloadForm) -> dict[str, Any]:
     return {
         "workload": asked,
         "plan_asked": plan,
+        "unnamed": asked.model.name == NAMELESS and asked.name.endswith(f" {NAMELESS}"),
         "memory": memory,
         "cards": cards,
         "smallest": next((card for card in cards if card.word in ("fits", "tight")), None),

@@ -44,7 +44,9 @@ TASKS = (("serve", "Serve"), ("train", "Train"), ("finetune", "Fine-tune"))
 
 
 def _choices(words: Iterable[str], empty: str) -> list[tuple[str, str]]:
-    return [("", empty), *((word, word) for word in words)]
+    """`empty` says what an empty control takes, and that no one chose it where it is a word too."""
+    named = [(word, word) for word in words]
+    return [("", f"{empty}, the usual" if (empty, empty) in named else empty), *named]
 
 
 def _number(
@@ -116,12 +118,14 @@ class WorkloadForm(forms.Form):
         widget=PlainSelect,
     )
     seq_len = _number("Sequence, tokens", LENGTHS, 10**8)
-    micro_batch = _number("Micro-batch", BATCHES, 10**6)
-    global_batch = _number("Global batch", CROWD, 10**9)
+    micro_batch = _number("Micro-batch", BATCHES, 10**6, 1)
+    global_batch = _number("Global batch", CROWD, 10**9, "not stated")
     recompute = forms.ChoiceField(
         label="Recompute", choices=_choices(Recompute, "none"), required=False, widget=PlainSelect
     )
-    tokens_to_train = _number("Tokens to train", (10**8, 10**9, 10**10, 10**11, 10**12), 10**15)
+    tokens_to_train = _number(
+        "Tokens to train", (10**8, 10**9, 10**10, 10**11, 10**12), 10**15, "not stated"
+    )
     deadline_hours = PlainNumber(
         label="Deadline, hours", min_value=0.01, max_value=10**6, required=False
     )

@@ -58,6 +58,17 @@ def test_the_difference_to_the_list_before_is_told_row_by_row(tmp_path: Path) ->
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("count", ["0.5", "0,5", "1/2", "½"])
+def test_a_share_of_a_gpu_in_the_count_column_is_no_whole_one(tmp_path: Path, count: str) -> None:
+    listed = tmp_path / "shares.csv"
+    listed.write_text(CSV.read_text("utf-8").replace("SXM5;8;", f"SXM5;{count};"), "utf-8")
+    bring(listed)
+    row = Listing.objects.get(sku="k-1")
+    assert (row.gpu_count, row.gpu_fraction) == (1, count)
+    assert "fractional_gpu" in {found["code"] for found in row.findings}
+
+
+@pytest.mark.django_db
 def test_a_mapping_stays_with_its_source() -> None:
     bring()
     out = run("acme-list", CSV)

@@ -57,6 +57,26 @@ def test_the_index_shows_own_pending_evidence_to_its_uploader_alone(
         assert "No machine was seen yet" in text(other, "/evidence/")
 
 
+def test_outputs_of_one_machine_that_disagree_contradict_no_catalog(ada: User) -> None:
+    silent = make_listing(make_source(), link="", words={})
+    first = put(silent, ada, PAIRS)
+    put(silent, ada, SWITCHED, machine=first.machine)
+    mine = text(signed_in(ada), "/evidence/")
+    assert "1 machine of 1 listing was seen; 1 contradicts itself." in mine
+    assert "measured NVLink against measured NVLink between pairs" in mine
+    page = text(signed_in(ada), f"/evidence/listings/{silent.pk}/")
+    assert "1 machine of this hardware contradicts itself." in page
+
+
+def test_two_kinds_of_contradiction_are_told_as_two(eight: Listing, ada: User) -> None:
+    put(eight, ada, PAIRS)
+    silent = make_listing(eight.source, "silent", link="")
+    first = put(silent, ada, PAIRS)
+    put(silent, ada, SWITCHED, machine=first.machine)
+    mine = text(signed_in(ada), "/evidence/")
+    assert "2 machines of 2 listings were seen; 2 contradict the catalog or themselves." in mine
+
+
 def test_accepted_evidence_is_shown_to_all_without_its_uploader(
     client: Client, eight: Listing, ada: User, bob: User
 ) -> None:

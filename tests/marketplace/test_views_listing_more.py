@@ -95,3 +95,22 @@ def test_the_drawing_of_prices(snapshot: SnapshotAssertion) -> None:
     ]
     drawn = render_to_string("_price_history.svg", {"history": price_history(observed, days[3])})
     assert drawn == snapshot
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("/listings/{}/?workload=nope", "workload=nope"),
+        ("/listings/{}/?plan=tp9", "plan=tp9"),
+        ("/plans?listing={}&plan=tp9", "plan=tp9"),
+        ("/evidence/listings/{}/?workload=nope", "workload=nope"),
+        ("/workloads/memory/?workload=nope", "workload=nope"),
+    ],
+)
+def test_a_name_that_nothing_has_is_not_silently_another(
+    client: Client, listing: Listing, asked: str, named: str
+) -> None:
+    told = page(client, asked.format(listing.pk))
+    assert f"Not understood in the address, and not applied: <bdi><code>{named}" in told
+    right = asked.replace("nope", "serve-llama-8b").replace("tp9", "tp8")
+    assert "Not understood" not in page(client, right.format(listing.pk))

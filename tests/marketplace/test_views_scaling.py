@@ -81,7 +81,7 @@ def test_contradictions_stand_on_top(client: Client, eight: Listing, ada: User) 
     kept(eight, ada, PAIRS)
     text = words(page(client, eight))
     assert "1 machine of this hardware contradicts the catalog." in text
-    assert text.index("Against the catalog") < text.index("Runs</h2>")
+    assert text.index("Contradictions</h2>") < text.index("Runs</h2>")
 
 
 def test_a_run_says_what_when_and_by_whom(client: Client, eight: Listing, ada: User) -> None:
@@ -122,7 +122,7 @@ def test_a_measured_rate_is_held_against_the_prediction(eight: Listing, ada: Use
     machine = machine_of(eight)
     expected = predicted_rate(machine)
     assert expected is not None
-    for rate, inside in ((expected.typical, True), (expected.low / 2, False)):
+    for rate, inside in ((expected.span.typical, True), (expected.low / 2, False)):
         benchmarked(eight, ada, int(rate))
         newest = runs_of(eight, machine, looks_at(eight, ada))[0]
         assert newest.inside is inside
@@ -213,3 +213,16 @@ def test_queries_do_not_grow_with_listings(client: Client, eight: Listing, ada: 
     for number in range(20):
         make_listing(eight.source, f"m{number}")
     assert count() == few <= 8
+
+
+def test_what_to_expect_of_a_link_opens_the_links_that_it_spans(
+    client: Client, eight: Listing, ada: User
+) -> None:
+    predicted = predicted_rate(machine_of(eight))
+    assert predicted
+    assert [name for name, _ in predicted.links] == ["NVSwitch between all GPUs, 450 GB/s"]
+    assert "NVSwitch between all GPUs, 450 GB/s:" in words(page(client, eight))
+    kept(eight, ada, PAIRS)
+    text = words(page(client, eight))
+    assert "NVLink between pairs, 450 GB/s: " in text
+    assert "all-reduce of 1 GiB over 8 GPUs" in text

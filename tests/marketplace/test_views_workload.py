@@ -56,6 +56,19 @@ def test_the_title_states_the_need_and_the_smallest_card(client: Client) -> None
     assert "the smallest card that holds it has 80 GB." in title
 
 
+def test_a_pasted_model_without_a_name_is_called_so(client: Client) -> None:
+    assert "The pasted model under one GPU asks" in words(paste(client, CONFIG))
+    named = words(paste(client, {**CONFIG, "_name_or_path": "acme/a-model"}))
+    assert "Serve acme/a-model</bdi> under one GPU asks" in named
+
+
+def test_what_an_empty_control_takes_stands_in_its_list_once(client: Client) -> None:
+    page = words(client.get(HERE, {"task": "finetune"}))
+    assert page.count("adamw, the usual</option>") == 1
+    assert page.count(">adamw</option>") == 1
+    assert "Fine-tune Llama-3.1-8B</bdi> under one GPU" in page
+
+
 def test_every_model_has_an_answer(client: Client) -> None:
     for slug in presets():
         response = client.get(HERE, {"task": "serve", "model": slug})
