@@ -10,7 +10,14 @@ from evaluator.budgets import Change, Fit, FitWord
 from evaluator.economics import rentals_of
 from evaluator.facts import Grade
 from evaluator.findings import Code, Finding, finding
-from evaluator.host import HostItem, failures, host_findings, host_items, ram_finding
+from evaluator.host import (
+    HostItem,
+    failures,
+    host_findings,
+    machine_items,
+    plan_items,
+    ram_finding,
+)
 from evaluator.jobs import Workload
 from evaluator.link_verdicts import LinkVerdict, LinkWord
 from evaluator.links import links_told
@@ -155,9 +162,10 @@ def judge_briefly(
     """
     plans: list[PlanVerdict] = []
     refused: list[Refusal] = []
+    alone = machine_items(book.workload, machine, book.weights_bytes)
     for machines in machine_numbers(book.workload, machine, max_machines):
         space = book.plans(countable_gpus(machine), machines)
-        plans += [judge_plan(book, plan, machine) for plan in space.plans]
+        plans += [_judged(book, plan, machine, alone) for plan in space.plans]
         refused += space.refused
         if any(plan.status.serves for plan in plans):
             break
@@ -217,11 +225,19 @@ def countable_gpus(machine: Machine) -> int:
 
 def judge_plan(book: Workbook, plan: Plan, machine: Machine) -> PlanVerdict:
     """One plan on one machine, with every reason and without changes."""
+    alone = machine_items(book.workload, machine, book.weights_bytes)
+    return _judged(book, plan, machine, alone)
+
+
+def _judged(
+    book: Workbook, plan: Plan, machine: Machine, alone: tuple[HostItem, ...]
+) -> PlanVerdict:
+    """`alone` are the items of the host that no plan changes."""
     usable = machine.usable_bytes_per_gpu.value
     fitted = book.fit(plan, usable)
     link = judge_link(plan, machine, book.need(plan), book.exchanges(plan))
     weights = book.weights_bytes
-    host = host_items(book.workload, plan, machine, weights)
+    host = (*alone, *plan_items(book.workload, plan, machine, weights))
     rented = rentals_of(plan, machine.nodes) * machine.nodes * countable_gpus(machine)
     return PlanVerdict(
         plan=plan,

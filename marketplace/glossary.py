@@ -77,10 +77,17 @@ TERMS = (
         see=("ready",),
     ),
     Term(
+        "context parallel",
+        "Every sequence is cut into parts, one for each GPU of a group, which pass keys and values "
+        "round in every layer: for sequences too long for one GPU. CP 2 in the name of a plan.",
+        ("context parallelism", "CP"),
+        ("tensor parallel",),
+    ),
+    Term(
         "data parallel",
         "Every GPU, or group of GPUs, holds a copy of the model and trains on other data; the "
-        "gradients are summed once per step.",
-        ("data parallelism",),
+        "gradients are summed once per step. DP 4 in the name of a plan.",
+        ("data parallelism", "DP"),
         ("sharding", "replica"),
     ),
     Term(
@@ -93,6 +100,12 @@ TERMS = (
         "One more token for every running request. It reads all weights once, so it is bound by "
         "memory speed, and many requests share the read.",
         see=("prefill", "time per token"),
+    ),
+    Term(
+        "expert parallel",
+        "The experts of a mixture-of-experts model are dealt out over GPUs, and every token "
+        "travels to its experts and back in every such layer. EP 8 in the name of a plan.",
+        ("expert parallelism", "EP"),
     ),
     Term(
         "FSDP",
@@ -109,6 +122,12 @@ TERMS = (
         "grade",
         "How well something is known: unknown, declared, measured, benchmarked. A GPU's name or "
         "form factor never raises the grade of a link.",
+    ),
+    Term(
+        "interleaved",
+        "Each GPU of a pipeline holds several short runs of layers instead of one long one: less "
+        "time idles, and activations cross the links more often.",
+        see=("pipeline parallel", "pipeline bubble"),
     ),
     Term(
         "KV cache",
@@ -168,8 +187,9 @@ TERMS = (
     Term(
         "pipeline parallel",
         "The layers are cut into stages, one per GPU or group. Little moves between them, but "
-        "stages wait for each other, and no single request gets faster.",
-        ("pipeline parallelism", "pipeline stages", "a pipeline"),
+        "stages wait for each other, and no single request gets faster. PP 4 in the name of a "
+        "plan.",
+        ("pipeline parallelism", "pipeline stages", "a pipeline", "PP"),
         ("pipeline bubble",),
     ),
     Term(
@@ -236,8 +256,9 @@ TERMS = (
     Term(
         "tensor parallel",
         "Every layer is cut over the GPUs of a group, which sum their parts inside every layer: "
-        "the memory is divided, each token gets faster, and all of it lives on the link.",
-        ("tensor parallelism", "tensor ranks"),
+        "the memory is divided, each token gets faster, and all of it lives on the link. TP 8 in "
+        "the name of a plan.",
+        ("tensor parallelism", "tensor ranks", "TP"),
         ("tensor parallel degree", "all-reduce"),
     ),
     Term(

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -149,10 +149,38 @@ def rented_under(viewer: User | AnonymousUser | None) -> list[int]:
     return list(rows.values_list("listing", flat=True).distinct())
 
 
-def is_own(rented: RentedMachine) -> bool:
-    """Whether a machine is known by evidence that no curator has accepted."""
-    pending = {"state": EvidenceState.PENDING, "mismatch": ""}
-    return rented.evidence.filter(uploaded_by=rented.opened_by_id, **pending).exists()
+def facts_by_machine(rented: Iterable[RentedMachine]) -> dict[int, list[models.Fact]]:
+    """As `counting_facts` of each machine by its key, in one query. Each fact knows the `state` of
+    its evidence."""
+    found: dict[int, list[models.Fact]] = {one.pk: [] for one in rented}
+    of_its_renter = Q(evidence__uploaded_by=F("evidence__machine__opened_by"))
+    of_nobody = Q(evidence__uploaded_by=None, evidence__machine__opened_by=None)
+    rows = models.Fact.objects.filter(
+        of_its_renter | of_nobody,
+        evidence__machine__in=found,
+        evidence__state__in=COUNTING,
+        evidence__mismatch="",
+    ).annotate(machine=F("evidence__machine"), state=F("evidence__state"))
+    for row in in_order(rows):
+        found[row.machine].append(row)
+    return found
+
+
+def in_order(facts: Iterable[models.Fact]) -> list[Any]:
+    """By name, the strongest first and the newest of equals first."""
+    by_age = sorted(facts, key=lambda one: one.as_of, reverse=True)
+    return sorted(by_age, key=lambda one: (one.name, -one.grade))
+
+
+def pending_among(rented: Iterable[RentedMachine]) -> set[int]:
+    """Keys of the machines that are known by evidence that no curator has accepted."""
+    rows = models.Evidence.objects.filter(
+        machine__in=[one.pk for one in rented],
+        uploaded_by=F("machine__opened_by"),
+        state=EvidenceState.PENDING,
+        mismatch="",
+    )
+    return set(rows.order_by().values_list("machine", flat=True))
 
 
 def lock_of(listing: Listing, column: str) -> Mapping[str, Any] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import AnonymousUser, User
 
+from marketplace.machines import in_order
 from marketplace.models import Evidence, Fact, RentedMachine
 from marketplace.models.evidence import EvidenceState
 
@@ -21,13 +22,11 @@ class OwnLooks:
     @property
     def facts(self) -> list[Fact]:
         """As `machines.counting_facts` reads them."""
-        facts = (fact for look in self.looks for fact in look.facts.all())
-        by_age = sorted(facts, key=lambda one: one.as_of, reverse=True)
-        return sorted(by_age, key=lambda one: (one.name, -one.grade))
+        return in_order(fact for look in self.looks for fact in look.facts.all())
 
     @property
     def pending(self) -> bool:
-        """As `machines.is_own` asks it."""
+        """As `machines.pending_among` asks it."""
         return any(look.state == EvidenceState.PENDING for look in self.looks)
 
 

@@ -15,7 +15,6 @@ from django.utils import timezone
 from evaluator.findings import Code, Finding, finding
 from evaluator.hardware import Column
 from evaluator.jobs import Workload
-from evaluator.machine import Machine
 from evaluator.offer_table import OfferTable
 from evaluator.ranking import Cut, Ranking
 from evaluator.reports import evaluator_version
@@ -26,9 +25,10 @@ from marketplace.fleets import Offered, offered_now
 from marketplace.listings import current, offerings, own_facts
 from marketplace.machines import (
     configuration_of,
-    is_own,
+    facts_by_machine,
     machine_of,
     own_machines,
+    pending_among,
     rented_under,
 )
 from marketplace.models import Listing, RentedMachine, Verdict
@@ -185,18 +185,22 @@ Viewer = User | AnonymousUser | None
 def _own(listings: QuerySet[Listing], viewer: Viewer) -> Own:
     """By the key of the listing: the viewer's machine, and the note that it is the viewer's."""
     rented = own_machines(viewer, listings.order_by().values("pk"))
-    rows = Listing.objects.filter(pk__in=rented).prefetch_related(own_facts()) if rented else ()
-    return {str(row.pk): judged_by(row, rented[row.pk]) for row in rows}
+    if not rented:
+        return {}
+    facts, pending = facts_by_machine(rented.values()), pending_among(rented.values())
+    rows = Listing.objects.filter(pk__in=rented).prefetch_related(own_facts())
+    return {
+        str(row.pk): (machine_of(row, seen=facts[one.pk]), notes_of(one, pending))
+        for row in rows
+        for one in (rented[row.pk],)
+    }
 
 
-def judged_by(
-    listing: Listing, rented: RentedMachine | None
-) -> tuple[Machine, tuple[Finding, ...]]:
-    """The machine to judge, and a note where evidence that no curator accepted has a part in it."""
-    machine = machine_of(listing, rented)
-    if rented is None or not is_own(rented):
-        return machine, ()
-    return machine, (finding(Code.OWN_EVIDENCE, machine=rented),)
+def notes_of(rented: RentedMachine, pending: set[int]) -> tuple[Finding, ...]:
+    """That evidence which no curator accepted has a part in what is judged, where it has."""
+    if rented.pk not in pending:
+        return ()
+    return (finding(Code.OWN_EVIDENCE, machine=rented),)
 
 
 def name_configurations(listings: QuerySet[Listing]) -> int:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from typing import Any
 
+from django.db.models import Prefetch, prefetch_related_objects
 from django.utils import timezone
 
 from evaluator.facts import Grade, strongest
@@ -15,13 +17,13 @@ from evaluator.machine import Conflict, LinkClass, Machine
 from evaluator.sightings import Seen
 from marketplace.evidence import Viewer, evidence_visible_to
 from marketplace.link_matrix import LinkMatrix, picture_of
-from marketplace.machines import counting_facts, fact_of, machine_of
-from marketplace.models import Evidence, Listing, RentedMachine
+from marketplace.machines import fact_of, facts_by_machine, in_order, machine_of
+from marketplace.models import Evidence, Fact, Listing, RentedMachine
 from marketplace.models.evidence import COUNTING, EvidenceState
 from marketplace.seen import SeenLine, seen_lines
 
 MOST_SHOWN = 100
-"""Machines on one page; each takes two queries."""
+"""Machines on one page."""
 MOST_PICTURES = 4
 """Machines of one listing that are drawn; the timeline names all of them."""
 
@@ -85,16 +87,20 @@ def machines_seen(
     looks: dict[int, list[Evidence]] = {}
     for row in evidence_visible_to(viewer).defer("cleaned_text") if rows is None else rows:
         looks.setdefault(row.machine_id, []).append(row)
-    found = [_seen(rows, viewer) for rows in list(looks.values())[:MOST_SHOWN]]
+    shown = list(looks.values())[:MOST_SHOWN]
+    newest = [rows[0] for rows in shown]
+    prefetch_related_objects(newest, Prefetch("listing__facts", Fact.objects.filter(evidence=None)))
+    facts = facts_by_machine(row.machine for row in newest)
+    found = [_seen(rows, viewer, facts[rows[0].machine_id]) for rows in shown]
     return sorted(found, key=lambda one: not one.contradicts), len(looks)
 
 
-def _seen(rows: Sequence[Evidence], viewer: Viewer) -> SeenMachine:
-    """`rows` are the looks at one machine, newest first."""
+def _seen(rows: Sequence[Evidence], viewer: Viewer, facts: Sequence[Any]) -> SeenMachine:
+    """`rows` are the looks at one machine, newest first, `facts` what all of them showed."""
     newest = rows[0]
     own = viewer.is_authenticated and newest.machine.opened_by_id == viewer.pk
     states = COUNTING if own else ACCEPTED
-    machine = machine_of(newest.listing, newest.machine, states)
+    machine = machine_of(newest.listing, seen=[fact for fact in facts if fact.state in states])
     seen = machine.link if machine.link.at_least(Grade.MEASURED) else None
     return SeenMachine(
         rented=newest.machine,
@@ -121,7 +127,8 @@ class AcceptedMachine:
 def accepted_machines(
     listing: Listing, visible: Iterable[Evidence], judged_by: RentedMachine | None
 ) -> list[AcceptedMachine]:
-    """Accepted machines other than the viewer's own, newest first. They set no grade."""
+    """Accepted machines other than the viewer's own, newest first. They set no grade. `visible` is
+    evidence of the listing, read with its machines and facts."""
     own = judged_by.pk if judged_by else None
     rows = [
         row
@@ -162,20 +169,21 @@ def _lines(row: Evidence, now: datetime) -> list[SeenLine]:
 def _accepted(listing: Listing, looks: tuple[Evidence, ...]) -> AcceptedMachine:
     rented = looks[0].machine
     declared = LinkClass(listing.link) if listing.link else None
-    machine = machine_of(listing, rented, ACCEPTED)
+    own = (look for look in looks if look.uploaded_by_id == rented.opened_by_id)
+    facts = in_order(fact for look in own for fact in look.facts.all())
+    machine = machine_of(listing, seen=facts)
     return AcceptedMachine(
         rented=rented,
         looks=looks,
         links=picture_of(machine.topology.value, declared),
-        lines=tuple(seen_lines(_facts(rented, machine))),
+        lines=tuple(seen_lines(_facts(facts, machine))),
     )
 
 
-def _facts(rented: RentedMachine, machine: Machine) -> Iterable[Seen]:
+def _facts(facts: Sequence[Fact], machine: Machine) -> Iterable[Seen]:
     """The strongest accepted fact of each attribute; all looks at the pairs as one picture."""
     now = timezone.now()
-    by_name = groupby(counting_facts(rented, ACCEPTED).order_by("name"), lambda row: row.name)
-    for name, rows in by_name:
+    for name, rows in groupby(facts, lambda row: row.name):
         best = machine.topology if name == "topology" else strongest(fact_of(r, now) for r in rows)
         if best.known:
             yield Seen(name, best.value, best.grade, best.caveat)

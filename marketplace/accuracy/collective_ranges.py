@@ -15,6 +15,7 @@ from evaluator.units import GB
 from marketplace.accuracy.summary import Outcome
 
 KIND = "range"
+UNIT = "GB/s"
 OPERATIONS = {
     "all_reduce": Operation.ALL_REDUCE,
     "all_gather": Operation.ALL_GATHER,
@@ -52,6 +53,8 @@ def judge_range(row: Mapping[str, Any]) -> Outcome | None:
         low=shown.low,
         high=shown.high,
         compared=healthy,
+        source=str(row.get("source") or ""),
+        unit=UNIT,
     )
 
 

@@ -21,7 +21,7 @@ from evaluator.evidence.benchmarks import (
     implied_busbw_gb_s,
     to_words,
 )
-from marketplace.accuracy.collective_ranges import judge_range
+from marketplace.accuracy.collective_ranges import UNIT, judge_range
 from marketplace.accuracy.summary import Outcome, Summary, summarise
 
 NO_RANGE = "range: our model has none for this row"
@@ -91,4 +91,6 @@ def _outcome(row: Mapping[str, Any], benchmark: Benchmark | None, why: str) -> O
         measured=row.get("busbw_gbs"),
         why=why,
         compared=implied is not None,
+        source=str(row.get("source") or ""),
+        unit=UNIT,
     )

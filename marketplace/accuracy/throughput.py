@@ -38,6 +38,7 @@ MALFORMED = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 LARGE_MESSAGE = 2**30
 """Bytes of a collective whose size was not published: such figures are of large messages."""
 NEAR_THE_BEST = 0.9
+PLAIN_BELOW = 10_000
 SMALLEST_GROUP = 3
 LATENCIES = frozenset({"ttft_ms", "tpot_ms"})
 
@@ -91,10 +92,17 @@ def judge(case: Case) -> Outcome:
         within=within,
         predicted=value.typical,
         measured=case.value,
-        why="" if within else f"{value.low:.4g} to {value.high:.4g}; {words}",
+        why="" if within else f"{_plain(value.low)} to {_plain(value.high)}; {words}",
         low=value.low,
         high=value.high,
+        source=case.source,
+        unit=case.metric,
     )
+
+
+def _plain(value: float) -> str:
+    """Four digits, or a whole number with its thousands apart."""
+    return f"{value:,.4g}" if value < PLAIN_BELOW else f"{value:,.0f}"
 
 
 def _training(case: Case) -> tuple[Range, str]:

@@ -54,6 +54,7 @@ class Case:
     plan: Mapping[str, Any]
     hardware: Mapping[str, Any]
     measured: Mapping[str, Any]
+    source: str = ""
 
     @property
     def value(self) -> float:
@@ -103,6 +104,7 @@ def _case(row: Mapping[str, Any]) -> Case:
         group=str(row.get("group") or ""),
         counted=row.get("counted") is not False,
         measured=row["measured"],
+        source=str(row.get("source") or ""),
         **parts,
     )
     if not case.value > 0:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
+
 from django import template
 from django.urls import reverse
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from evaluator.candidates import Candidate
 from evaluator.facts import Grade
 from marketplace.glossary import Term, named, terms_in
-from marketplace.templatetags.present import grade, status
+from marketplace.templatetags.present import MOST_TEXTS, grade, status
 
 register = template.Library()
 
@@ -24,9 +28,20 @@ def _piece(text: str, term: Term | None) -> str:
     return _link(text, term) if term else escape(text)
 
 
+@lru_cache(MOST_TEXTS, typed=True)
 def _link(text: str, term: Term) -> SafeString:
     address = f"{reverse('glossary')}#{term.slug}"
     return format_html('<a class="term" href="{}">{}</a>', address, text)
+
+
+@register.filter
+def plan_terms(rows: Iterable[Candidate]) -> SafeString:
+    """What the names of these rows' plans are made of, each word with its meaning a link away."""
+    labels = ". ".join(dict.fromkeys(row.plan.plan.label for row in rows))
+    found = [(text, term) for text, term in terms_in(labels) if term]
+    short = {text: f"{text} is " for text, term in found if text.isupper() and text != term.name}
+    told = ((short.get(text, ""), _link(term.name, term)) for text, term in found)
+    return format_html_join(", ", "{}{}", told)
 
 
 @register.filter

@@ -13,7 +13,7 @@ from typing import Any
 
 from django import template
 from django.db.models import Model
-from django.template import Context, Node, TemplateSyntaxError
+from django.template import Context, Node, Template, TemplateSyntaxError
 from django.template.base import FilterExpression, Parser, Token, token_kwargs
 from django.utils.safestring import SafeString, mark_safe
 
@@ -57,6 +57,7 @@ class PieceNode(Node):
     def __init__(self, name: str, values: Mapping[str, FilterExpression]) -> None:
         self.name = name
         self.values = tuple(values.items())
+        self._held: Template | None = None
         self._getters = {name: printed_value(value) for name, value in self.values}
 
     def render(self, context: Context) -> SafeString:
@@ -73,8 +74,14 @@ class PieceNode(Node):
         mutable = [name for name, value in values.items() if isinstance(value, Model)]
         if mutable:
             raise TemplateSyntaxError(f"{self.name}: {mutable} can change and stay equal")
-        engine = context.template.engine  # type: ignore[union-attr]  # a template is being rendered
-        return str(engine.get_template(self.name).render(Context(values)))
+        page: Any = context.template
+        return str(self._template(page.engine).render(Context(values)))
+
+    def _template(self, engine: Any) -> Template:
+        """Looked up at the first use: a piece may hold itself."""
+        if self._held is None:
+            self._held = engine.get_template(self.name)
+        return self._held
 
 
 def _kept(key: Key) -> str | None:

@@ -15,7 +15,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from evaluator import advice
-from evaluator.budgets import Fit
+from evaluator.budgets import Fit, MemoryBudget
 from evaluator.candidates import Candidate
 from evaluator.facts import Grade
 from evaluator.link_verdicts import Doubt, GroupVerdict, cost_to_settle
@@ -28,7 +28,7 @@ from evaluator.spending import Cost, DeadlineVerdict
 from evaluator.units import GB, GIB
 from evaluator.verdict import PlanVerdict
 from marketplace import cost_scatter, pictures
-from marketplace.pictures import FitBar
+from marketplace.pictures import FitBar, MemoryPicture
 
 register = template.Library()
 
@@ -370,6 +370,12 @@ def _test_hour(doubt: Doubt, machines: int, listing: Rented) -> str:
 def fit_bar(fit: Fit) -> FitBar | None:
     """The need against the usable memory as a bar, where both are known."""
     return pictures.fit_bar(fit)
+
+
+@register.filter
+def memory_picture(memory: MemoryBudget, fit: Fit) -> MemoryPicture | None:
+    """The budget of a plan against what may be used, where there is a budget to draw."""
+    return pictures.memory_picture(memory, fit)
 
 
 @register.filter

@@ -26,6 +26,7 @@ Put: TypeAlias = Callable[[str], None]
 Writer: TypeAlias = Callable[[Context, Put], None]
 
 MOST_ADDRESSES = 20_000
+HERE = "marketplace.templating.here"
 
 
 class Written(NodeList):
@@ -249,9 +250,20 @@ def _url(node: Any) -> Writer:
 
     def write(context: Context, put: Put) -> None:
         given = tuple(get(context) for get in arguments)
-        put(_address(str(view), given, get_urlconf() or settings.ROOT_URLCONF, get_script_prefix()))
+        put(_address(str(view), given, *_here(context)))
 
     return write
+
+
+def _here(context: Context) -> tuple[str, str]:
+    """Which addresses there are, and what stands before them. Asking takes longer than looking an
+    address up, so each template asks once.
+    """
+    asked: Any = context.render_context
+    here: tuple[str, str] | None = asked.get(HERE)
+    if here is None:
+        here = asked[HERE] = (get_urlconf() or settings.ROOT_URLCONF, get_script_prefix())
+    return here
 
 
 @lru_cache(MOST_ADDRESSES)

@@ -22,7 +22,7 @@ from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import workload_presets
 from marketplace import listings
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
-from marketplace.machines import machine_of, own_machines
+from marketplace.machines import facts_by_machine, machine_of, own_machines
 from marketplace.models import Listing
 from marketplace.rankings import Viewer
 from marketplace.seen import SHOWN
@@ -176,11 +176,12 @@ def _sides(
     keys = [key for key, _ in picked]
     rows = {row.pk: row for row in listings.detailed().filter(pk__in=keys)}
     rented = own_machines(viewer, keys)
+    facts = facts_by_machine(rented.values())
     offered = {int(one.key): one for one in listings.offerings(Listing.objects.filter(pk__in=keys))}
     for key, plan_key in picked:
         if (row := rows.get(key)) is None:
             continue
-        machine = machine_of(row, rented.get(key))
+        machine = machine_of(row, seen=facts[rented[key].pk] if key in rented else ())
         verdict = judge_machine(workload, machine)
         plan = _plan(verdict, plan_key)
         if plan is not None:

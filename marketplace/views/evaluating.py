@@ -10,13 +10,14 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import HTMX_STOP_POLLING
 
 from evaluator.fields import InvalidWorkload
 from evaluator.workload import parse_workload
 from marketplace import evaluations
 from marketplace.forms import PASTE_LIMIT, as_workload, read_json
 from marketplace.models import Evaluation
-from marketplace.views.pages import render_page
+from marketplace.views.pages import render_page, wants_fragment
 
 MOST_OPEN = 3
 """Evaluations of one person that wait or run at once."""
@@ -57,14 +58,17 @@ def _own(request: HttpRequest, evaluation_id: int) -> Evaluation:
 @require_safe
 def evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponse:
     row = _own(request, evaluation_id)
+    is_open = row.state in evaluations.OPEN
     context = {
         "section": "workload",
         "evaluation": row,
-        "open": row.state in evaluations.OPEN,
+        "open": is_open,
         "document": json.dumps(row.workload.document, indent=2),
         "results": evaluations.results_of(parse_workload(row.workload.document)),
     }
-    return render_page(request, PAGE, context, fragment=FRAGMENT)
+    asked_again = wants_fragment(request) and not is_open
+    status = HTMX_STOP_POLLING if asked_again else 200
+    return render_page(request, PAGE, context, fragment=FRAGMENT, status=status)
 
 
 @require_POST

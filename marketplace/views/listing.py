@@ -104,12 +104,13 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         **_history(row),
         **_similar(row),
         **_plans(verdict),
-        **_picture(workload, plan),
+        **_memory(workload, plan),
         **links_context(row, held, machine, own, plan),
     }
     wanted = request.GET.get("picture", "")
     if drawn := DRAWN.get(wanted):
         template, name = drawn
+        context["picture"] = pictures.memory_picture(context["memory"], plan.fit) if plan else None
         return drawing(template, name, context[name], f"listing-{row.pk}-{name}")
     if wanted in (of_others := {f"links-{one.rented.pk}": one.links for one in context["others"]}):
         return drawing("_links.svg", "links", of_others[wanted], f"listing-{row.pk}-{wanted}")
@@ -189,16 +190,14 @@ def _plans(verdict: MachineVerdict) -> dict[str, Any]:
     }
 
 
-def _picture(workload: Workload, plan: PlanVerdict | None) -> dict[str, Any]:
+def _memory(workload: Workload, plan: PlanVerdict | None) -> dict[str, Any]:
     if plan is None:
-        return {"plan": None, "picture": None}
+        return {"plan": None, "memory": None}
     book = workbook_of(workload)
-    memory = book.budget(plan.plan)
     return {
         "plan": plan,
-        "memory": memory,
+        "memory": book.budget(plan.plan),
         "capacity": book.capacity(plan.plan, plan.usable_bytes),
-        "picture": pictures.memory_picture(memory, plan.fit),
     }
 
 

@@ -11,6 +11,7 @@ from evaluator.facts import RanBy
 from evaluator.findings import Code
 from marketplace import rankings
 from marketplace.evidence import Origin, keep, preview, review, seen_elsewhere
+from marketplace.machines import pending_among
 from marketplace.models import Evidence
 from marketplace.models.evidence import EvidenceState
 from tests.codes.pages import Made, Maker
@@ -32,7 +33,7 @@ def _mismatched() -> Made:
 
 def _own() -> Made:
     kept = _kept()
-    return rankings.judged_by(kept.listing, kept.machine)[1]
+    return rankings.notes_of(kept.machine, pending_among([kept.machine]))
 
 
 def _elsewhere() -> Made:

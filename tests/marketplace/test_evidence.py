@@ -26,7 +26,7 @@ from marketplace.evidence import (
     seen_elsewhere,
     visible_to,
 )
-from marketplace.machines import configuration_of, machine_of, own_machines
+from marketplace.machines import configuration_of, machine_of, own_machines, pending_among
 from marketplace.models import Evidence, Fact, Listing, RentedMachine
 from marketplace.models.evidence import Change, EvidenceState
 from tests.pages.catalog import make_listing, make_source
@@ -270,7 +270,7 @@ def test_too_large_a_paste_is_refused_before_it_is_read(eight: Listing) -> None:
 def test_every_code_about_who_brought_what_is_produced(eight: Listing, ada: User) -> None:
     mismatched = preview(eight, sample("2-gpus-nvlink")).findings
     kept = put(eight, ada, PAIRS)
-    _, own = rankings.judged_by(eight, kept.machine)
+    own = rankings.notes_of(kept.machine, pending_among([kept.machine]))
     review(kept.pk, ACCEPTED, None)
     made = {found.code for found in (*mismatched, *own, *seen_elsewhere(eight))}
     assert {Code.EVIDENCE_MISMATCH, Code.OWN_EVIDENCE, Code.MEASURED_ELSEWHERE} <= made

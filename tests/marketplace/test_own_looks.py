@@ -7,7 +7,7 @@ from django.contrib.auth.models import AnonymousUser, User
 
 from evaluator.facts import RanBy
 from marketplace.evidence import Origin, expire, keep, preview, review, visible_to
-from marketplace.machines import counting_facts, is_own, machine_of, own_machines
+from marketplace.machines import counting_facts, machine_of, own_machines, pending_among
 from marketplace.models import Evidence, Listing
 from marketplace.models.evidence import Change, EvidenceState
 from marketplace.own_looks import own_looks
@@ -49,7 +49,7 @@ def test_it_is_what_the_database_says(
 
     assert (own.rented if own else None) == rented
     if own and rented:
-        assert own.pending == is_own(rented)
+        assert own.pending == bool(pending_among([rented]))
         assert own.facts == list(counting_facts(rented))
         assert machine_of(eight, own.rented, seen=own.facts) == machine_of(eight, rented)
 

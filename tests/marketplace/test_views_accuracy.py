@@ -60,6 +60,46 @@ def test_the_page_shows_misses_and_sources(client: Client, tmp_path: Path) -> No
     assert page.count('<circle class="seg-1"') == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "case", "unit"),
+    [
+        (
+            "throughput",
+            {
+                "kind": "collective",
+                "workload": {"op": "all_reduce"},
+                "hardware": {
+                    "spec_id": "a800-sxm4-80",
+                    "gpus": 96,
+                    "nodes": 12,
+                    "link": "nvswitch",
+                    "link_generation": 3,
+                    "inter_node": "ib_hdr",
+                },
+                "measured": {"metric": "busbw_bytes_per_s", "value": 9e14},
+            },
+            "busbw bytes per s",
+        ),
+        (
+            "collectives",
+            {"op": "all_reduce", "gpus": 8, "size_bytes": 2**30, "algbw_gbs": 1, "busbw_gbs": 467},
+            "GB/s",
+        ),
+    ],
+)
+def test_every_miss_has_its_unit_and_its_source(
+    client: Client, tmp_path: Path, kind: str, case: dict[str, Any], unit: str
+) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps({"id": "far off", "source": "a log", **case}), "utf-8")
+    call_command("accuracy", kind, str(path), "--keep", "--json")
+    page = client.get("/accuracy").content.decode()
+    misses = page.partition(">1 miss<")[2].partition("</table>")[0]
+    assert f'data-label="Unit" class="word">{unit}</td>' in misses
+    assert 'data-label="Source">a log</td>' in misses
+    assert "e+" not in misses
+
+
 def test_a_newer_result_takes_the_place_of_the_older(client: Client, tmp_path: Path) -> None:
     kept(tmp_path, 16.06, 20.0)
     kept(tmp_path, 16.06)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django_htmx.http import HTMX_STOP_POLLING
 
 from evaluator.workload import workload_presets
 from marketplace import evaluations
@@ -68,9 +69,13 @@ def test_progress_is_told_and_ends_with_the_shortlist(client: Client, ada: User)
     assert "10 of 40 configurations judged." in words(part)
     assert 'max="40" value="10"' in words(part)
     assert "Of those judged" not in words(part)
+    assert part.status_code == 200
     Evaluation.objects.filter(pk=row.pk).update(state="queued")
     evaluations.evaluate(row.pk)
+    last = client.get(f"/evaluations/{row.pk}/", headers={"HX-Request": "true"})
+    assert last.status_code == 286, "htmx asks no more"
     page = client.get(f"/evaluations/{row.pk}/")
+    assert page.status_code == 200
     assert "1 of 1 configuration judged; nothing is left." in words(page)
     assert "hx-get" not in words(page).split('id="progress"')[1].split(">")[0]
     assert f"Of those judged so far: 1 {Verdict.objects.get().status}." in words(page)
@@ -111,3 +116,17 @@ def test_only_who_is_signed_in_is_offered_it(client: Client) -> None:
     assert offer not in words(client.get("/workloads/memory/"))
     client.force_login(User.objects.create_user("ada"))
     assert offer in words(client.get("/workloads/memory/"))
+
+
+def test_the_page_stops_asking_once_there_is_nothing_to_wait_for(client: Client, ada: User) -> None:
+    ask(client)
+    row = Evaluation.objects.get()
+    part = client.get(f"/evaluations/{row.pk}/", headers={"HX-Request": "true"})
+    assert part.status_code == 200
+    assert "<button" not in words(part), "a button under the finger is not drawn anew"
+    assert "<title>It waits for a worker. – Linkproof</title>" in words(part)
+    evaluations.cancel(row.pk)
+    part = client.get(f"/evaluations/{row.pk}/", headers={"HX-Request": "true"})
+    assert part.status_code == HTMX_STOP_POLLING
+    assert 'id="evaluation-actions" hx-swap-oob="true"' in words(part)
+    assert "Show the shortlist anyway" in words(part)

@@ -12,9 +12,11 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluator.plans import plans_of
 from evaluator.workload import workload_presets
 from marketplace.glossary import TERMS, named, spellings, terms_in
 from marketplace.templatetags.explain import explained
+from tests.evaluator.machines import serve, train
 from tests.pages.catalog import make_listing, make_source
 
 pytestmark = pytest.mark.django_db
@@ -54,6 +56,25 @@ def test_every_link_into_the_glossary_leads_to_a_term(client: Client) -> None:
         found = set(re.findall(r'href="/glossary#([\w-]+)"', words(client.get(address))))
         assert found, address
         assert found <= known, address
+
+
+def test_every_word_of_a_plans_name_has_a_meaning() -> None:
+    """A newcomer meets "TP 8 × PP 2 interleaved 2 × FSDP 4" before any explanation."""
+    experts = "qwen3-30b-a3b"
+    jobs = [serve(), serve(experts), train(global_batch=64), train(experts, global_batch=64)]
+    jobs += [train(seq_len=131_072, global_batch=16)]
+    labels = {plan.label for job in jobs for plan in plans_of(job, 8, [1, 2]).plans}
+    names = {word for label in labels for word in re.findall(r"[A-Za-z]{2,}", label)}
+    plain = {"one", "over", "on", "of", "GPU", "GPUs", "machines"}
+    assert {"TP", "PP", "CP", "DP", "EP", "FSDP", "interleaved", "replicas"} <= names
+    assert {word for word in names - plain if word.lower() not in spellings()} == set()
+
+
+def test_a_shortlist_leads_from_the_names_of_its_plans_to_their_meaning(client: Client) -> None:
+    make_listing(make_source())
+    page = words(client.get("/?workload=train-llama-70b"))
+    told = page.partition("Words in these plans: ")[2].partition("</p>")[0]
+    assert 'TP is <a class="term" href="/glossary#tensor-parallel">tensor parallel</a>' in told
 
 
 def test_every_term_has_a_place_of_its_own_and_knows_its_relatives(client: Client) -> None:

@@ -125,7 +125,7 @@ def test_plans_that_do_not_serve_name_the_smallest_change(client: Client, eight:
 
 def test_a_plan_in_the_address_is_the_one_that_is_drawn(client: Client, eight: Listing) -> None:
     page = text(client, f"{eight.get_absolute_url()}?workload=serve-llama-8b&plan=tp2")
-    assert "Memory per GPU under TP 2" in page
+    assert 'Memory per GPU under <a class="term" href="/glossary#tensor-parallel">TP</a> 2' in page
     assert "As table, with formulas and sources" in page
     for odd in ("plan=nothing", "plan=%00", "workload=nothing"):
         assert "under one GPU" in text(client, f"{eight.get_absolute_url()}?{odd}")

@@ -8,6 +8,7 @@ own fixtures would last until the session ends, under every test that runs after
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -30,6 +31,10 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+LEFT_BEHIND = re.compile("htmx:(afterRequest|sendError|sendAbort),")
+"""What htmx writes on the console of a request that nobody answered."""
 
 
 @pytest.fixture(scope="package")
@@ -61,11 +66,13 @@ class Visit:
     page: Page
     home: str
     requests: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    cut_off: bool = False
 
     def __post_init__(self) -> None:
         self.page.on("request", self._note)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("requestfailed", self._miss)
+        self.page.on("pageerror", lambda error: self.told.append(str(error)))
         self.page.on("console", self._listen)
 
     def _note(self, request: Request) -> None:
@@ -73,7 +80,16 @@ class Visit:
 
     def _listen(self, message: object) -> None:
         if message.type in ("error", "warning"):  # type: ignore[attr-defined]
-            self.complaints.append(message.text)  # type: ignore[attr-defined]
+            self.told.append(message.text)  # type: ignore[attr-defined]
+
+    def _miss(self, request: Request) -> None:
+        self.cut_off |= request.failure == "net::ERR_ABORTED"
+
+    @property
+    def complaints(self) -> list[str]:
+        """Without those of a request that was under way when the page was left: a page that asks
+        every few seconds may be left at any moment."""
+        return [said for said in self.told if not (self.cut_off and LEFT_BEHIND.match(said))]
 
     def open(self, address: str, *, settled: bool = False) -> Page:
         """The page once it is loaded; with `settled`, once it has asked for nothing for a while."""

@@ -14,6 +14,7 @@ from django.test import Client
 
 from marketplace.glossary import terms_in
 from tests.pages.everything import addresses, make_everything, save_an_answer
+from tests.pages.routes import names_of, own_pages
 
 pytestmark = pytest.mark.django_db
 
@@ -48,6 +49,19 @@ def pages(ada: Client) -> dict[str, BeautifulSoup]:
         found[name] = BeautifulSoup(response.content, "lxml")
         found[name].address = address  # type: ignore[attr-defined]
     return found
+
+
+def test_no_page_of_ours_is_left_out(pages: dict[str, BeautifulSoup]) -> None:
+    """Of what is walked here and, with the same addresses, in a browser."""
+    visited = names_of(soup.address for soup in pages.values())  # type: ignore[attr-defined]
+    assert own_pages() - visited == set()
+
+
+def test_no_page_acts_or_paints_inline(pages: dict[str, BeautifulSoup]) -> None:
+    for name, soup in pages.items():
+        acts = [tag for tag in soup.find_all(True) if any(key[:2] == "on" for key in tag.attrs)]
+        assert acts == [], name
+        assert soup.css.select("[style], style, script:not([src])") == [], name
 
 
 class Opening:

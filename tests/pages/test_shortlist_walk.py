@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from decimal import Decimal
 
@@ -10,7 +11,9 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
-from marketplace.models import Listing
+from evaluator.workload import workload_presets
+from marketplace.evaluations import keep_workload, request_evaluation
+from marketplace.models import Evaluation, Listing
 from marketplace.views.answers import UNSAID
 from marketplace.views.ranked import columns_for
 from tests.pages.catalog import make_listing, make_source
@@ -178,6 +181,22 @@ def test_with_every_column_words_stay_whole_and_the_page_does_not_scroll(
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
+def test_a_running_evaluation_can_be_stopped_by_keyboard_while_it_is_told_anew(
+    visit: Visitor, catalog: Listing
+) -> None:
+    seen = visit()
+    sign_in(seen)
+    document = json.loads(json.dumps(workload_presets()["serve-llama-8b"], default=dict))
+    kept = keep_workload(document, User.objects.get())
+    asked = request_evaluation(kept)
+    page = seen.open(f"/evaluations/{asked.pk}/")
+    page.focus("button:has-text('Cancel')")
+    Evaluation.objects.update(configurations_total=7, configurations_done=3, state="running")
+    page.wait_for_selector("h1:has-text('3 of 7 configurations judged')")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('Cancelled after 3 of 7 configurations')")
+
+
 def test_every_picture_says_what_it_shows(visit: Visitor, catalog: Listing) -> None:
     seen = visit()
     for path in ("/", "/?workload=train-llama-70b", catalog.get_absolute_url()):
@@ -220,9 +239,12 @@ def test_kept_answers_are_wide_enough_and_readable(
 
 
 def test_print_leaves_out_what_paper_cannot_use(visit: Visitor, catalog: Listing) -> None:
-    page = visit().open("/")
+    page = visit().open("/?hourly=%3C%3D20")
     page.emulate_media(media="print")
-    for hidden in ("#shortlist-form", "nav[aria-label=Main]", "#compare-form", "a[download]"):
+    useless = ("#shortlist-form", "nav[aria-label=Main]", "#compare-form", "a[download]")
+    for hidden in (*useless, ".chip > [aria-hidden]", "#ranked .filter:not(:has(bdi))"):
+        assert page.locator(hidden).count()
         assert not page.locator(hidden).first.is_visible()
+    assert page.locator("#ranked .filter:has-text('<=20')").is_visible()
     assert page.locator("#results table.ranked").first.is_visible()
     assert page.locator("#scatter svg").first.is_visible()

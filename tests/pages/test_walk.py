@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections import Counter, deque
-from urllib.parse import urljoin, urlsplit
+from io import StringIO
+from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
+from django.contrib import admin
 from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db.models import Model
 from django.test import Client
 
+from marketplace.models import Evaluation, Evidence
 from tests.pages.catalog import make_listing, make_source
-from tests.pages.hostile import LONG, complaints, make_hostile_catalog
+from tests.pages.hostile import LONG, MARKUP, TURNED, complaints, make_hostile_catalog
+from tests.pages.routes import names_of, own_pages
 
 pytestmark = pytest.mark.django_db
 
@@ -40,16 +47,16 @@ def curator(client: Client) -> Client:
     return client
 
 
-def walked(client: Client) -> dict[str, str]:
-    """Each page that a link leads to, by its address: its markup."""
-    waiting, seen, shapes = deque(STARTS), dict[str, str](), Counter[str]()
+def walked(client: Client, *more: str) -> dict[str, str]:
+    """Each page and picture that a link leads to, by its address: its markup."""
+    waiting, seen, shapes = deque([*STARTS, *more]), dict[str, str](), Counter[str]()
     while waiting and len(seen) < MOST:
         address = waiting.popleft()
         if address in seen:
             continue
         response = client.get(address)
         assert response.status_code in (200, 302, 404, 422), (address, response.status_code)
-        if not response.get("Content-Type", "").startswith("text/html"):
+        if not response.get("Content-Type", "").startswith(("text/html", "image/svg+xml")):
             continue
         seen[address] = response.content.decode()
         waiting += [link for link in links(address, seen[address]) if fresh(link, shapes)]
@@ -78,21 +85,47 @@ def fresh(link: str, shapes: Counter[str]) -> bool:
 
 
 def test_hostile_names_are_text_on_every_page_and_admin_list(curator: Client) -> None:
-    make_hostile_catalog(User.objects.get())
-    pages = walked(curator)
+    evil = make_hostile_catalog(User.objects.get())
+    pages = walked(
+        curator,
+        *(f"/status/runs/{run.pk}/" for run in evil.source.runs.all()),
+        *(f"/evaluations/{job.pk}/" for job in Evaluation.objects.all()),
+        *(one.get_absolute_url() for one in Evidence.objects.all()),
+        f"/compare/?pick={evil.pk}:one&pick={evil.pk}:tp8",
+        f"/plans?listing={evil.pk}&plan=tp8&picture=diagram",
+        f"{evil.get_absolute_url()}?picture=history",
+    )
     found = {address: said for address, page in pages.items() if (said := complaints(page))}
     assert found == {}
-    assert sum("planted" in page for page in pages.values()) > 20
-    paths = {urlsplit(address).path for address in pages}
-    assert {
-        "/",
-        "/listings/",
-        "/status",
-        "/saved/",
-        "/plans",
-        "/admin/marketplace/listing/",
-    } <= paths
-    assert len(pages) > 60
+    assert own_pages() - names_of(pages) == set()
+    tables = {f"admin:marketplace_{one._meta.model_name}_changelist" for one in admin_tables()}
+    assert tables - names_of(pages) == set()
+    told = {address for address, page in pages.items() if "onerror" in page}
+    silent = {name for name in tables if name not in names_of(told)}
+    assert silent == {f"admin:marketplace_{name}_changelist" for name in SAYS_NO_NAME}
+    assert {page.startswith("<svg") for page in pages.values()} == {True, False}
+
+
+AS_CODE = " " * 4
+"""Markdown shows lines that stand in this far letter by letter."""
+SAYS_NO_NAME = {"verdict"}
+"""Its rows are fingerprints."""
+
+
+def admin_tables() -> list[type[Model]]:
+    return [model for model in admin.site._registry if model._meta.app_label == "marketplace"]
+
+
+@pytest.mark.parametrize("address", ["/login/?next=", "/nowhere/", "/evaluations/?"])
+def test_who_is_not_let_in_repeats_nothing(client: Client, address: str) -> None:
+    page = client.get(address + quote(MARKUP), follow=True).content.decode()
+    assert complaints(page) == []
+
+
+def test_a_door_that_is_refused_says_the_name_as_text(client: Client) -> None:
+    page = client.post("/login/", {"username": MARKUP, "password": "x", "next": MARKUP})
+    assert "planted" in page.content.decode()
+    assert complaints(page.content.decode()) == []
 
 
 def test_a_pasted_workload_with_a_hostile_name_is_text(client: Client) -> None:
@@ -119,16 +152,37 @@ def test_a_hostile_address_is_text(client: Client, key: str) -> None:
         assert complaints(response.content.decode()) == []
 
 
-def test_an_export_opened_in_a_browser_is_no_page(curator: Client) -> None:
+@pytest.mark.parametrize(("number", "kind"), [("0", "text/csv"), ("1", "application/json")])
+def test_an_export_opened_in_a_browser_is_no_page(curator: Client, number: str, kind: str) -> None:
     make_hostile_catalog(User.objects.get())
     fields = {
-        "format": "0",
+        "format": number,
         "listingresource_id": "on",
         "listingresource_title": "on",
         "resource": "0",
     }
     response = curator.post("/admin/marketplace/listing/export/", fields)
-    assert "planted" in response.content.decode()
-    assert response["Content-Type"].startswith("text/csv")
+    exported = response.content.decode()
+    assert "planted" in exported
+    assert TURNED not in exported
+    assert response["Content-Type"].startswith(kind)
     assert response["Content-Disposition"].startswith("attachment")
     assert response["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv", "md"])
+def test_a_hostile_catalog_is_printed_as_text(shape: str) -> None:
+    make_hostile_catalog(User.objects.create_user("ada"))
+    out = StringIO()
+    call_command("shortlist", "serve-llama-8b", "--format", shape, stdout=out, stderr=StringIO())
+    printed = out.getvalue()
+    assert "planted" in printed
+    assert TURNED not in printed
+    if shape == "md":
+        lines = [line for line in printed.splitlines() if not line.startswith(AS_CODE)]
+        assert [line for line in lines if re.search(r"(?<!\\)[<\[`]", line)] == []
+    if shape == "csv":
+        cells = [cell for row in csv.reader(StringIO(printed)) for cell in row]
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "@"))]
+    if shape == "json":
+        assert json.loads(printed)["rows"]
