@@ -89,9 +89,9 @@ def test_no_picture_has_to_be_scrolled_sideways(visit: Visitor, eight: Listing, 
 SMALL_LETTERS = """[...document.querySelectorAll("figure svg[role=img] text")]
     .filter(one => !one.closest("#prices-title ~ *") && !one.matches(".declared"))
     .filter(one => one.checkVisibility())
-    .filter(one => one.getCTM().a * parseFloat(getComputedStyle(one).fontSize) < 9)
+    .filter(one => one.getCTM().a * parseFloat(getComputedStyle(one).fontSize) < 8.5)
     .map(one => one.textContent)"""
-"""Words of pictures lower than 9 pixels, but for the price history and the corners of a matrix,
+"""Words of pictures lower than 8.5 pixels, but for the price history and the corners of a matrix,
 which its sentence repeats."""
 
 
