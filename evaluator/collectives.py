@@ -8,108 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
-from fractions import Fraction
-from functools import cache
 
+from evaluator.exchanges import Operation, Traffic, size_words
 from evaluator.jobs import ServingJob, TrainingJob, Workload
 from evaluator.parameters import expert_params, routed_layers, total_params
 from evaluator.plans import Plan
 from evaluator.shapes import ModelShape
-from evaluator.units import GB, KIB, MB, MIB
-
-
-class Operation(StrEnum):
-    ALL_REDUCE = "all-reduce"
-    ALL_GATHER = "all-gather"
-    REDUCE_SCATTER = "reduce-scatter"
-    ALL_TO_ALL = "all-to-all"
-    BROADCAST = "broadcast"
-    REDUCE = "reduce"
-    SEND = "send"
-
-
-class Bound(StrEnum):
-    """What sets the time of one call, by the size of its message."""
-
-    LATENCY = "latency"
-    MIXED = "latency and bandwidth"
-    BANDWIDTH = "bandwidth"
-
-
-LATENCY_BELOW = 64 * KIB
-"""Engines' own kernels take the same few microseconds up to here (aiconfigurator tables)."""
-BANDWIDTH_ABOVE = 32 * MIB
-"""From here on latency is below a tenth of the time (15 measured curves)."""
-
-
-@cache
-def bus_factor(operation: Operation, ranks: int) -> Fraction:
-    """Bytes that each rank sends per byte of buffer: nccl-tests PERFORMANCE.md."""
-    if operation in (Operation.SEND, Operation.BROADCAST, Operation.REDUCE):
-        return Fraction(1)
-    share = Fraction(ranks - 1, ranks)
-    return 2 * share if operation is Operation.ALL_REDUCE else share
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """One kind of exchange. `buffer_bytes` sums the buffers of all `calls` on one GPU.
-
-    `group` ranks take part, spread over `machines`. `per` names the unit of work: an optimizer
-    step, a decode step, the prefill of one request.
-    """
-
-    purpose: str
-    operation: Operation
-    group: int
-    calls: int
-    buffer_bytes: int
-    per: str
-    machines: int = 1
-
-    @property
-    def message_bytes(self) -> int:
-        """Buffer of one call, as nccl-tests counts it."""
-        return self.buffer_bytes // self.calls
-
-    @property
-    def sent_bytes(self) -> int:
-        """Bytes that each GPU sends per unit of work, wherever its peers are."""
-        return int(bus_factor(self.operation, self.group) * self.buffer_bytes)
-
-    @property
-    def between_machines_bytes(self) -> int:
-        """Bytes per GPU that leave the machine when the collective is hierarchical; else 0.
-
-        Each of the g GPUs of a machine carries 1/g of the buffer over the network.
-        """
-        if self.machines == 1:
-            return 0
-        share = 1 if self.operation is Operation.SEND else max(1, self.group // self.machines)
-        return int(bus_factor(self.operation, self.machines) * self.buffer_bytes / share)
-
-    @property
-    def bound(self) -> Bound:
-        if self.message_bytes <= LATENCY_BELOW:
-            return Bound.LATENCY
-        return Bound.BANDWIDTH if self.message_bytes >= BANDWIDTH_ABOVE else Bound.MIXED
-
-    @property
-    def words(self) -> str:
-        """The need in numbers, for a screen."""
-        calls = f"{self.calls} {self.operation}{'s' if self.calls > 1 else ''}"
-        return (
-            f"{calls} of {_size(self.message_bytes)} over {self.group} GPUs per {self.per}: "
-            f"{_size(self.sent_bytes)} sent by each GPU, bound by {self.bound}"
-        )
-
-
-def _size(byte_count: int) -> str:
-    for unit, name in ((GB, "GB"), (MB, "MB")):
-        if byte_count >= unit:
-            return f"{byte_count / unit:.3g} {name}"
-    return f"{byte_count / 1000:.3g} kB"
+from evaluator.units import MIB
 
 
 def traffic(workload: Workload, plan: Plan, trainable: int | None = None) -> tuple[Traffic, ...]:
@@ -132,13 +37,28 @@ def _serving(workload: Workload, job: ServingJob, plan: Plan) -> Iterator[Traffi
     spread = routed if plan.dp > 1 and plan.ep > 1 else 0
     running = -(-job.concurrency // (plan.replicas * plan.dp))
     for per, tokens in (("decode step", running), ("prefill of one request", job.input_tokens)):
-        message = tokens * model.hidden * ACTIVATION_BYTES
+        message = _activations(model, tokens)
         if plan.tp > 1:
-            yield _tensor(plan, 2 * layers - spread, message, per)
+            often = f"2 in each of {layers} layers" + (f" - {spread} by dispatch" if spread else "")
+            yield _tensor(plan, 2 * layers - spread, message, per, often)
         if spread:
-            yield _experts(model, plan, 2 * spread, message, per)
+            often = f"dispatch and combine in each of {spread} layers with experts"
+            yield _experts(model, plan, 2 * spread, message, per, often)
         if plan.pp > 1:
-            yield _pipeline(plan, 1, message, per)
+            yield _pipeline(plan, 1, message, per, "to the next stage once")
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """The activations that one call carries: `bytes`, and how they are counted."""
+
+    bytes: int
+    words: str
+
+
+def _activations(model: ModelShape, tokens: int) -> _Message:
+    words = f"{tokens:,} tokens x {model.hidden:,} channels x {ACTIVATION_BYTES} bytes"
+    return _Message(tokens * model.hidden * ACTIVATION_BYTES, words)
 
 
 ACTIVATION_BYTES = 2
@@ -157,18 +77,26 @@ def _training(
     model, rounds = workload.model, micro_batches(job, plan)
     layers = -(-model.layers // plan.pp)
     tokens = job.seq_len * job.micro_batch // plan.cp
-    message = tokens * model.hidden * ACTIVATION_BYTES
+    message = _activations(model, tokens)
+    each_round = f"{rounds} micro-batch{'es' if rounds > 1 else ''}"
     if plan.tp > 1:
         again = job.recompute.whole_layers
         each = WITH_FULL_RECOMPUTE if again else FORWARD_AND_BACKWARD
-        yield _tensor(plan, each * layers * rounds, message, STEP)
+        passes = "forward, backward and forward again" if again else "forward and backward"
+        often = f"{each} ({passes}) in each of {layers} layers, {each_round}"
+        yield _tensor(plan, each * layers * rounds, message, STEP, often)
     if plan.ep > 1:
-        calls = FORWARD_AND_BACKWARD * -(-routed_layers(model) // plan.pp) * rounds
-        yield _experts(model, plan, calls, message, STEP)
+        routed = -(-routed_layers(model) // plan.pp)
+        often = f"{FORWARD_AND_BACKWARD} in each of {routed} layers with experts, {each_round}"
+        yield _experts(model, plan, FORWARD_AND_BACKWARD * routed * rounds, message, STEP, often)
     if plan.cp > 1:
-        yield _context(model, plan, AROUND * layers * rounds, job.seq_len * job.micro_batch)
+        often = f"{AROUND} rounds in each of {layers} layers, {each_round}"
+        tokens = job.seq_len * job.micro_batch
+        yield _context(model, plan, AROUND * layers * rounds, tokens, often)
     if plan.pp > 1:
-        yield _pipeline(plan, 2 * rounds * plan.virtual, message, STEP)
+        turns = f" in {plan.virtual} turns" if plan.virtual > 1 else ""
+        often = f"forward and backward{turns} with {each_round}"
+        yield _pipeline(plan, 2 * rounds * plan.virtual, message, STEP, often)
     params = total_params(model)
     if plan.dp * plan.cp > 1 and params is not None:
         yield from _data(workload, job, plan, params if trainable is None else trainable)
@@ -184,30 +112,67 @@ def micro_batches(job: TrainingJob, plan: Plan) -> int:
     return max(1, job.global_batch // (plan.dp * job.micro_batch))
 
 
-def _tensor(plan: Plan, calls: int, message: int, per: str) -> Traffic:
-    return Traffic("tensor parallel", Operation.ALL_REDUCE, plan.tp, calls, calls * message, per)
+OF_LAYERS = "Megatron-LM, arXiv 1909.08053, section 3, and 2104.04473, section 3.2"
+OF_EXPERTS = "GShard, arXiv 2006.16668: dispatch and combine"
+OF_CONTEXT = "Ring Attention, arXiv 2310.01889: keys and values go around"
+OF_SHARDS = "ZeRO, arXiv 1910.02054, section 7"
+OF_COPIES = f"{OF_SHARDS}; PyTorch DistributedDataParallel, bucket_cap_mb"
 
 
-def _experts(model: ModelShape, plan: Plan, calls: int, message: int, per: str) -> Traffic:
-    """Every token to each of its experts; the tensor ranks of a group share the tokens."""
-    reached = min(model.experts.active, plan.ep) if model.experts else 0
-    buffer = calls * message * reached // plan.tp
-    span = plan.ep * plan.etp
+def _tensor(plan: Plan, calls: int, message: _Message, per: str, often: str) -> Traffic:
     return Traffic(
-        "experts", Operation.ALL_TO_ALL, plan.ep, calls, buffer, per, _machines(plan, span)
+        "tensor parallel",
+        Operation.ALL_REDUCE,
+        plan.tp,
+        calls,
+        calls * message.bytes,
+        per,
+        often=often,
+        much=message.words,
+        source=OF_LAYERS,
     )
 
 
-def _context(model: ModelShape, plan: Plan, calls: int, tokens: int) -> Traffic:
+def _experts(
+    model: ModelShape, plan: Plan, calls: int, message: _Message, per: str, often: str
+) -> Traffic:
+    """Every token to each of its experts; the tensor ranks of a group share the tokens."""
+    reached = min(model.experts.active, plan.ep) if model.experts else 0
+    shared = f" / {plan.tp} tensor ranks" if plan.tp > 1 else ""
+    return Traffic(
+        "experts",
+        Operation.ALL_TO_ALL,
+        plan.ep,
+        calls,
+        calls * message.bytes * reached // plan.tp,
+        per,
+        _machines(plan, plan.ep * plan.etp),
+        often=often,
+        much=f"{message.words} x {reached} experts of a token{shared}",
+        source=OF_EXPERTS,
+    )
+
+
+def _context(model: ModelShape, plan: Plan, calls: int, tokens: int, often: str) -> Traffic:
     """Keys and values of the whole sequence, as a ring or a gather brings them to each rank."""
     attention = model.attention
     width = 2 * attention.kv_heads * attention.head_dim
     if attention.latent:
         width = attention.latent.kv_rank + attention.latent.rope_dim
-    heads = 1 if attention.latent else min(plan.tp, attention.kv_heads)
-    buffer = calls * tokens * width * ACTIVATION_BYTES // max(1, heads)
-    machines = _machines(plan, plan.tp * plan.cp)
-    return Traffic("context", Operation.ALL_GATHER, plan.cp, calls, buffer, STEP, machines)
+    heads = max(1, 1 if attention.latent else min(plan.tp, attention.kv_heads))
+    shared = f" / {heads} tensor ranks" if heads > 1 else ""
+    return Traffic(
+        "context",
+        Operation.ALL_GATHER,
+        plan.cp,
+        calls,
+        calls * tokens * width * ACTIVATION_BYTES // heads,
+        STEP,
+        _machines(plan, plan.tp * plan.cp),
+        often=often,
+        much=f"{tokens:,} tokens x {width:,} of keys and values x {ACTIVATION_BYTES} bytes{shared}",
+        source=OF_CONTEXT,
+    )
 
 
 def _machines(plan: Plan, span: int) -> int:
@@ -216,10 +181,20 @@ def _machines(plan: Plan, span: int) -> int:
     return max(1, min(plan.nodes, -(-span // per_machine)))
 
 
-def _pipeline(plan: Plan, calls: int, message: int, per: str) -> Traffic:
+def _pipeline(plan: Plan, calls: int, message: _Message, per: str, often: str) -> Traffic:
     """Stages lie `tp x cp x dp` apart; a hop may cross where a replica spans machines."""
-    machines = _machines(plan, plan.gpus // plan.replicas)
-    return Traffic("pipeline", Operation.SEND, 2, calls, calls * message, per, min(2, machines))
+    return Traffic(
+        "pipeline",
+        Operation.SEND,
+        2,
+        calls,
+        calls * message.bytes,
+        per,
+        min(2, _machines(plan, plan.gpus // plan.replicas)),
+        often=often,
+        much=message.words,
+        source=OF_LAYERS,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,11 +234,24 @@ def _data(workload: Workload, job: TrainingJob, plan: Plan, trainable: int) -> I
         if held.shard > 1:
             yield from _sharded(job, plan, layers, held, gradients)
         if held.copies > 1 and gradients:
-            buffer = gradients // held.shard
-            calls = max(1, -(-buffer // BUCKET_BYTES))
-            machines = _machines(plan, held.inner * held.shard * held.copies)
-            purpose, reduce = f"gradients{held.name}", Operation.ALL_REDUCE
-            yield Traffic(purpose, reduce, held.copies, calls, buffer, STEP, machines)
+            yield _reduced(job, plan, held, gradients // held.shard)
+
+
+def _reduced(job: TrainingJob, plan: Plan, held: Holding, buffer: int) -> Traffic:
+    """Copies of a part sum their gradients once per step, bucket by bucket."""
+    calls = max(1, -(-buffer // BUCKET_BYTES))
+    return Traffic(
+        f"gradients{held.name}",
+        Operation.ALL_REDUCE,
+        held.copies,
+        calls,
+        buffer,
+        STEP,
+        _machines(plan, held.inner * held.shard * held.copies),
+        often=f"{size_words(buffer)} of gradients in buckets of {BUCKET_BYTES // MIB} MiB",
+        much="the gradients shared evenly by the calls",
+        source=OF_COPIES,
+    )
 
 
 BUCKET_BYTES = 25 * MIB
@@ -287,5 +275,15 @@ def _sharded(
     gather, scatter = Operation.ALL_GATHER, Operation.REDUCE_SCATTER
     moved = ((gather, "parameters", gathers, weights), (scatter, "gradients", scatters, gradients))
     for operation, purpose, times, size in moved:
-        name, calls = f"{purpose}{held.name}", times * layers
-        yield Traffic(name, operation, held.shard, calls, times * size, STEP, machines)
+        yield Traffic(
+            f"{purpose}{held.name}",
+            operation,
+            held.shard,
+            times * layers,
+            times * size,
+            STEP,
+            machines,
+            often=f"{times} a step for each of {layers} layers",
+            much=f"{size:,} bytes of {purpose} on this rank / {layers} layers",
+            source=OF_SHARDS,
+        )

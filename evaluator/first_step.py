@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from evaluator.calibration import figure
+from evaluator.calibration import Constant, constants, figure
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.ranges import Range, exact
-from evaluator.units import SECONDS_PER_HOUR
+from evaluator.units import SECONDS_PER_HOUR, gb
 
 HOURS_FROM = 6 * 3600
 """Seconds from which on minutes are no longer read."""
@@ -20,11 +20,16 @@ HOURS_FROM = 6 * 3600
 
 @dataclass(frozen=True)
 class FirstStep:
-    """Seconds of download and of loading. `stated` is False where the rate is an assumption."""
+    """Seconds of download and of loading. `stated` is False where the rate is an assumption.
+
+    `fetched` and `loaded` are the bytes that are downloaded and read into the GPUs.
+    """
 
     download: Range
     load: Range
     stated: bool
+    fetched: int = 0
+    loaded: int = 0
 
     @property
     def seconds(self) -> Range:
@@ -40,6 +45,21 @@ class FirstStep:
         low, high = self.seconds.low / seconds, self.seconds.high / seconds
         rate = "the stated" if self.stated else "an assumed"
         return f"{low:,.0f} to {high:,.0f} {unit} to the first step at {rate} download rate"
+
+    @property
+    def derivation(self) -> str:
+        """How the time comes about: formula, inputs and what is assumed."""
+        assumed = ("rent.load",) if self.stated else ("rent.download", "rent.load")
+        told = "; ".join(_told(constants()[name]) for name in assumed)
+        return (
+            f"{gb(self.fetched):,.1f} GB ÷ download rate + {gb(self.loaded):,.1f} GB of weights ÷ "
+            f"rate of loading; {told}"
+        )
+
+
+def _told(one: Constant) -> str:
+    ends = f"{gb(one.range.low):.2g} to {gb(one.range.high):.2g} GB/s"
+    return f"{one.words} {ends}, {one.source} ({one.date})"
 
 
 def seconds_for(byte_count: float, rate: Range) -> Range:
@@ -67,6 +87,8 @@ def _timed(fetched: int, weights_bytes: int, rate: int | None) -> FirstStep:
         download=seconds_for(fetched, exact(float(rate)) if rate else figure("rent.download")),
         load=seconds_for(weights_bytes, figure("rent.load")),
         stated=rate is not None,
+        fetched=fetched,
+        loaded=weights_bytes,
     )
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from evaluator.collectives import LATENCY_BELOW, Operation, bus_factor
 from evaluator.connections import ALL_REDUCE, Rate, Topology, rates_of
+from evaluator.exchanges import LATENCY_BELOW, Operation, bus_factor
 from evaluator.units import GB
 
 PROGRAMS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from evaluator.collectives import Operation, Traffic
 from evaluator.connections import ALL_REDUCE, Rate, Topology, is_fabric, rates_of
+from evaluator.exchanges import Operation, Traffic
 from evaluator.facts import Grade
 from evaluator.findings import Finding
 from evaluator.group_rates import Reached, enough_at, reached, size_words

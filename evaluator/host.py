@@ -111,7 +111,7 @@ def ram_finding(machine: Machine, weights_bytes: int | None) -> tuple[Finding, .
     if ram is None or weights_bytes is None or ram >= weights_bytes:
         return ()
     reason = "the weights are then streamed from disk while loading"
-    needed = f"{gb(weights_bytes):.0f} GB of weights"
+    needed = f"{gb(weights_bytes):,.0f} GB of weights"
     return (finding(Code.HOST_RAM_SMALL, ram=f"{gb(ram):.0f} GB", needed=needed, reason=reason),)
 
 
@@ -143,7 +143,7 @@ def ram_item(
 ) -> HostItem:
     """Offloaded states must be in RAM at once, pinned buffers beside them; weights can be streamed
     while they load."""
-    asked = f" The job keeps {gb(offloaded):.0f} GB in it." if offloaded else ""
+    asked = f" The job keeps {gb(offloaded):,.0f} GB in it." if offloaded else ""
     if ram is None:
         return RAM.unknown(f"The size of the RAM is not stated.{asked}")
     have = f"{gb(ram):,.0f} GB of RAM"
@@ -152,10 +152,10 @@ def ram_item(
         remedy = f"Take {gb(offloaded + pinned):.0f} GB or more, or offload less."
         return RAM.fails(f"{have}.{asked}", grade, remedy)
     if ram < (offloaded or 0) + pinned:
-        words = f"{have}.{asked} About {gb(pinned):.0f} GB of pinned buffers come on top."
+        words = f"{have}.{asked} About {gb(pinned):,.0f} GB of pinned buffers come on top."
         return RAM.unknown(words, grade, "Measure one step, or take more RAM.")
     if weights is not None and ram < weights:
-        words = f"{have} for {gb(weights):.0f} GB of weights: slow to load."
+        words = f"{have} for {gb(weights):,.0f} GB of weights: slow to load."
         return RAM.unknown(words, grade, "Load once and time it, or take more RAM.")
     return RAM.passes(f"{have}.{asked}", grade)
 

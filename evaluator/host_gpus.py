@@ -29,7 +29,7 @@ def counted_item(count: int | None, size: int | None, model: str, grade: Grade) 
     if count is None or size is None:
         missing = "the number of GPUs" if count is None else "the memory of each GPU"
         return COUNTED.unknown(f"The listing does not settle {missing}.")
-    return COUNTED.passes(f"{count} × {model}, {gib(size):.1f} GiB reported on each.", grade)
+    return COUNTED.passes(f"{count} × {model}, {gib(size):,.1f} GiB reported on each.", grade)
 
 
 POWER = Asked(

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from evaluator.calibration import figure
-from evaluator.collectives import Operation, bus_factor
 from evaluator.estimates import Setting
+from evaluator.exchanges import Operation, bus_factor
 from evaluator.gpus import GpuSpec
 from evaluator.machine import LinkClass
 from evaluator.ranges import (

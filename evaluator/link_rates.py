@@ -6,15 +6,17 @@ less, GPUs wait longer than they work. Rates are bus bandwidths in bytes/s, in o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evaluator.collectives import STEP, Traffic, traffic
+from evaluator.collectives import STEP, traffic
 from evaluator.estimates import Setting
+from evaluator.exchanges import Traffic
 from evaluator.jobs import Workload
 from evaluator.layouts import Layout, Links, layout_of
-from evaluator.link_costs import busbw_range
+from evaluator.link_costs import Fabric, Wire, busbw_range
+from evaluator.links import words_of
 from evaluator.machine import Machine
 from evaluator.plans import Plan
 from evaluator.ranges import Range
@@ -23,6 +25,7 @@ from evaluator.states import trainable_params
 from evaluator.timing import engine_on
 from evaluator.token_time import decode_terms, prefill_seconds, room_for
 from evaluator.training_time import StepModel, compute_seconds
+from evaluator.units import GB
 
 
 class Keeps(StrEnum):
@@ -36,11 +39,17 @@ class Keeps(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LinkRate:
-    """`needed` and `given` in bytes/s. `given` spans every link that the machine may have."""
+    """`needed` and `given` in bytes/s. `given` spans every link that the machine may have.
+
+    `busy` are the typical seconds of the arithmetic that the exchange belongs to, `links` each link
+    that was looked at, in words, with what it gives.
+    """
 
     exchange: Traffic
     needed: float | None
     given: Range | None
+    busy: float | None = None
+    links: tuple[tuple[str, Range], ...] = ()
 
     @property
     def keeps(self) -> Keeps:
@@ -63,18 +72,36 @@ def link_rates(workload: Workload, plan: Plan, machine: Machine) -> tuple[LinkRa
 
 def _rate(one: Traffic, busy: float | None, rental: Rental | None) -> LinkRate:
     needed = one.sent_bytes / busy if busy else None
-    return LinkRate(one, needed, _given(one, rental) if rental else None)
+    links = _links(one, rental) if rental else ()
+    return LinkRate(one, needed, _spanned([rate for _, rate in links]), busy, links)
 
 
-def _given(one: Traffic, rental: Rental) -> Range | None:
-    """None where a level of the group has a link without a published rate."""
-    found = [_on(one, links) for links in rental.worlds]
-    known = [rate for rate in found if rate]
-    if not known or len(known) < len(found):
+def _links(one: Traffic, rental: Rental) -> tuple[tuple[str, Range], ...]:
+    """Every link of the group; nothing where a level of it has a link without a published rate."""
+    found = {_named(one, links): _on(one, links) for links in rental.worlds}
+    known = tuple((name, rate) for name, rate in found.items() if rate)
+    return known if len(known) == len(found) else ()
+
+
+def _spanned(rates: Sequence[Range]) -> Range | None:
+    if not rates:
         return None
-    typical = sorted(rate.typical for rate in known)
-    low, high = min(rate.low for rate in known), max(rate.high for rate in known)
+    typical = sorted(rate.typical for rate in rates)
+    low, high = min(rate.low for rate in rates), max(rate.high for rate in rates)
     return Range(low, typical[len(typical) // 2], high)
+
+
+def _named(one: Traffic, links: Links) -> str:
+    """The links that the group lies on, with their line rates per GPU."""
+    wire, fabric, told = links.wire, links.fabric, list[str]()
+    if isinstance(wire, Wire) and one.group > one.machines:
+        shown = ", benchmarked" if wire.benchmarked else ""
+        rate = wire.benchmarked or wire.line_bytes_per_s
+        told.append(f"{words_of(wire.kind)}, {rate / GB:.3g} GB/s{shown}")
+    if isinstance(fabric, Fabric) and one.machines > 1:
+        kind = "a network over TCP" if fabric.tcp else "a network"
+        told.append(f"{kind} with {fabric.card_bytes_per_s / GB:.3g} GB/s for each GPU")
+    return " and ".join(told)
 
 
 def _on(one: Traffic, links: Links) -> Range | None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from evaluator.facts import Grade
 from evaluator.findings import Finding
+from evaluator.links import Use
 
 
 class LinkWord(StrEnum):
@@ -28,7 +29,10 @@ class LinkWord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdict:
-    """One group of a plan: what it does, what it moves in numbers, and the word for its link."""
+    """One group of a plan: what it does, what it moves in numbers, and the word for its link.
+
+    `use` is what the group does over its link.
+    """
 
     name: str
     word: LinkWord
@@ -37,6 +41,7 @@ class GroupVerdict:
     settled_by: str = ""
     cleared_by: str = ""
     machines: int = 1
+    use: Use | None = None
 
 
 SEVERITY = {word: place for place, word in enumerate(LinkWord)}

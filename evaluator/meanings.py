@@ -59,7 +59,7 @@ ASK_MEMORY = "Ask for `nvidia-smi --query-gpu=name,memory.total --format=csv`."
 
 EVIDENCE_MEANINGS: Mapping[str, Meaning] = {
     "group_leaves_island": blocker(
-        "{plan} over {group} leaves the fast islands ({islands}): {pair} meet over {link} only.",
+        "{plan} over {group} {islands}: {pair} meet over {link} only.",
         "Keep each tensor group on one island, or show with `{command}` that the group reaches "
         "{rate}.",
         Grade.BENCHMARKED,

@@ -116,7 +116,7 @@ def _width(ranks: tuple[RankBudget, ...]) -> tuple[Finding, ...]:
     part = binding.component("activations")
     if part is None or part.bytes.low == part.bytes.high:
         return ()
-    low, high = f"{gib(part.bytes.low):.1f} GiB", f"{gib(part.bytes.high):.1f} GiB"
+    low, high = f"{gib(part.bytes.low):,.1f} GiB", f"{gib(part.bytes.high):,.1f} GiB"
     return (finding(Code.ACTIVATIONS_WIDE, low=low, high=high),)
 
 
@@ -187,7 +187,7 @@ def _larger_gpu(memory: MemoryBudget) -> Change:
     needed = memory.usable_for(memory.binding) if memory.binding else exact(0)
     most = max((memory.usable_for(rank).high for rank in memory.ranks), default=0)
     least, safe = ceil(gib(needed.typical)), ceil(gib(most))
-    words = f"Use GPUs that report at least {least} GiB ({safe} GiB to be safe)"
+    words = f"Use GPUs that report at least {least:,} GiB ({safe:,} GiB to be safe)"
     return Change("usable_gib", str(least), f"{words}{_cards(least * GIB)}.")
 
 

@@ -272,5 +272,10 @@ def _span(values: Range, factor: float, form: str) -> str:
 def deadline_words(found: DeadlineVerdict) -> str:
     """Whether the deadline holds, and by how many hours."""
     if found.word is InTime.YES:
-        return f"in time with {found.slack_hours:,.0f} hours to spare"
-    return f"{found.word} (up to {-found.slack_hours:,.0f} hours after the deadline)"
+        return f"in time with {_hours(found.slack_hours)} to spare"
+    return f"{found.word} (up to {_hours(-found.slack_hours)} after the deadline)"
+
+
+def _hours(hours: float) -> str:
+    told = f"{hours:,.0f}"
+    return f"{told} hour" if told == "1" else f"{told} hours"

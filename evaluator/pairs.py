@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from evaluator.collectives import Traffic
 from evaluator.connections import FaultKind, Topology, family, is_fabric, rank_of
+from evaluator.exchanges import Traffic
 from evaluator.facts import Grade
 from evaluator.findings import Code, finding
 from evaluator.group_rates import Reached
@@ -192,18 +192,22 @@ def _crosses(held: Held) -> bool:
 
 def _too_slow(held: Held, code: Code) -> LinkVerdict:
     """Contradicted where the catalog declared better; else known, and not enough."""
-    islands = [", ".join(map(str, island)) for island in held.topology.islands]
     nodes = [held.topology.numa[g] or "?" for g in held.placed.worst] if held.topology.numa else []
     found = finding(
         code,
         **held.gaps,
-        islands="; ".join(islands) or "none",
+        islands=_off_island(held.topology),
         nodes=" and ".join(nodes),
         words=_refusal(held.topology),
         peers=held.tools.peers,
     )
     word = LinkWord.CONTRADICTED if _declared_better(held.machine) else LinkWord.INSUFFICIENT
     return held.said(word, found)
+
+
+def _off_island(topology: Topology) -> str:
+    islands = "; ".join(", ".join(map(str, island)) for island in topology.islands)
+    return f"leaves the fast islands ({islands})" if islands else "finds no fast island to stay on"
 
 
 def _declared_better(machine: Machine) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaluator.collectives import Traffic, traffic
+from evaluator.collectives import traffic
+from evaluator.exchanges import Traffic
 from evaluator.jobs import Schedule, Workload
 from evaluator.placement import Placement, placement_of
 from evaluator.plans import Plan

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from evaluator.collectives import BANDWIDTH_ABOVE
 from evaluator.connections import (
     FaultKind,
     NicPaths,
@@ -23,6 +22,7 @@ from evaluator.connections import (
 )
 from evaluator.evidence import BandwidthMatrix, BenchmarkRow, Format, Reading, Trouble
 from evaluator.evidence.readings import troubles
+from evaluator.exchanges import BANDWIDTH_ABOVE
 from evaluator.facts import Grade
 from evaluator.gpus import read_label
 from evaluator.machine import LinkClass

@@ -65,14 +65,14 @@ def local_item(
     if needed is None:
         return LOCAL.unknown("The size of the weights is not known.", grade)
     if disk is None:
-        return LOCAL.unknown(f"The disk is not stated; {gb(needed):.0f} GB go to it.{start}")
+        return LOCAL.unknown(f"The disk is not stated; {gb(needed):,.0f} GB go to it.{start}")
     words = f"{gb(disk):,.0f} GB of local disk for {gb(needed):,.0f} GB.{start}"
     if disk >= needed + checkpoint:
         return LOCAL.passes(words, grade)
     if disk >= needed:
         words = f"{words} A checkpoint of about {gb(checkpoint):,.0f} GB has no room beside them."
         return LOCAL.unknown(words, grade, "State checkpoint_bytes, or take a larger disk.")
-    remedy = f"Take a disk or a volume of {gb(needed):.0f} GB or more."
+    remedy = f"Take a disk or a volume of {gb(needed):,.0f} GB or more."
     if remote is not False:
         return LOCAL.unknown(words, grade, remedy)
     return LOCAL.fails(words, grade, remedy)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from math import log2
 
 from evaluator.calibration import constants, figure
-from evaluator.collectives import Operation
 from evaluator.devices import Device, on_each, peak_of
 from evaluator.engine_load import MOST_SEQUENCES, EngineModel
 from evaluator.estimates import Result, Setting
+from evaluator.exchanges import Operation
 from evaluator.jobs import ServingJob
 from evaluator.layouts import group_of
 from evaluator.link_costs import PCIES, Group, is_nvlink, on_wire, seconds

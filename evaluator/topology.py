@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evaluator.collectives import Traffic
 from evaluator.connections import FaultKind, Topology, rates_of
+from evaluator.exchanges import Traffic
 from evaluator.facts import Fact, Grade
 from evaluator.findings import Code, Finding, finding
 from evaluator.group_rates import reached
@@ -82,6 +82,7 @@ def _group(demand: Demand, part: LinkVerdict, exchanges: tuple[Traffic, ...]) ->
         settled_by=part.settled_by,
         cleared_by=part.cleared_by,
         machines=demand.machines,
+        use=demand.use,
     )
 
 

@@ -13,9 +13,10 @@ from functools import partial
 
 from evaluator.adapters import adapter_params
 from evaluator.calibration import constants, figure
-from evaluator.collectives import GRADIENTS_SHARDED, PARAMETERS_SHARDED, Operation
+from evaluator.collectives import GRADIENTS_SHARDED, PARAMETERS_SHARDED
 from evaluator.devices import Device, on_each, peak_of
 from evaluator.estimates import Result, Setting
+from evaluator.exchanges import Operation
 from evaluator.feeds import host_bytes, host_optimizer_seconds, host_seconds, starved_seconds
 from evaluator.flops import FORWARD_AND_BACKWARD, FROZEN, active_of, pace_of, work_of
 from evaluator.jobs import Offload, Schedule, TrainingJob
@@ -38,6 +39,11 @@ from evaluator.ranges import (
 from evaluator.shapes import ModelShape
 
 ACTIVATION_BYTES = 2
+
+
+def step_tokens(job: TrainingJob, layout: Layout) -> int:
+    """Trained tokens of one optimizer step: without a stated batch, one micro-batch per rank."""
+    return (job.global_batch or layout.data * job.micro_batch) * job.seq_len
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +69,8 @@ class StepModel:
 
     @property
     def tokens(self) -> int:
-        """Tokens of one step over all ranks."""
-        ranks = self.layout.data * self.job.micro_batch
-        return (self.job.global_batch or ranks) * self.job.seq_len
+        """Trained tokens of one optimizer step."""
+        return step_tokens(self.job, self.layout)
 
     @property
     def round_tokens(self) -> float:

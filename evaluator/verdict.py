@@ -262,7 +262,7 @@ def _memory_findings(fitted: Fit) -> Iterator[Finding]:
 
 
 def size_words(byte_count: float) -> str:
-    return f"{gib(byte_count):.1f} GiB"
+    return f"{gib(byte_count):,.1f} GiB"
 
 
 def _idle_findings(idle: int, gpu_count: int) -> Iterator[Finding]:
@@ -301,7 +301,7 @@ def _fit_sentence(fitted: Fit, terms: str) -> str:
     low, high = gib(fitted.needed.low), size_words(fitted.needed.high)
     sentence = FIT_SENTENCES.get(fitted.word, "It is unknown whether it fits.")
     allowed = size_words(fitted.allowed_bytes)
-    return f"{sentence.format(needed=f'{low:.1f} to {high}', allowed=allowed)} Judged for {terms}."
+    return f"{sentence.format(needed=f'{low:,.1f} to {high}', allowed=allowed)} Judged for {terms}."
 
 
 def weakest_of(plan: Plan, machine: Machine) -> Weakest:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from evaluator.budgets import Capacity, Change, Fit, MemoryBudget
-from evaluator.collectives import Traffic, traffic
+from evaluator.collectives import traffic
+from evaluator.exchanges import Traffic
 from evaluator.jobs import Workload
 from evaluator.memory import budget, capacity, fit, smallest_change
 from evaluator.plans import Plan, PlanSpace, plans_of

@@ -36,9 +36,9 @@ def advised(
     ]
 
 
-def rows_to_advise(result: Shortlist, best: Candidate | None) -> list[Candidate]:
-    """The recommended row, and row 1 where that is another one."""
-    first = next((row for row in result.rows if row.rank == 1), None)
+def rows_to_advise(leading: Iterable[Candidate], best: Candidate | None) -> list[Candidate]:
+    """The recommended row, and the first one behind row 0 where that is another one."""
+    first = next((row for row in leading if row.rank), None)
     return [row for row in (best, first if first is not best else None) if row]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
@@ -58,7 +58,9 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class CostScatter:
-    """Logarithmic axes. `line` joins the points than which none is both cheaper and faster."""
+    """Logarithmic axes. `line` joins the points than which no other one of the picture is both
+    cheaper and faster.
+    """
 
     points: tuple[Point, ...]
     line: str
@@ -156,36 +158,38 @@ def _line(points: Sequence[Point]) -> str:
 
 
 def figure(value: float) -> str:
-    """Three digits, without a power of ten."""
-    if value >= 100:
-        return f"{value:,.0f}"
-    digits = max(0, 2 - floor(log10(value)))
-    text = f"{value:.{digits}f}"
+    """Three digits, without a power of ten and without zeros that end it."""
+    text = _three_digits(value)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def _three_digits(value: float) -> str:
+    if value >= 100:
+        return f"{value:,.0f}"
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:.{max(0, 2 - floor(log10(rounded)))}f}"
+
+
 def span(values: Range) -> str:
-    """ "3–5", or "3" where both ends read the same."""
+    """ "3.00–5.20" with three digits at both ends, or "3" where both read the same."""
     low, high = figure(values.low), figure(values.high)
-    return low if low == high else f"{low}–{high}"
+    return low if low == high else f"{_three_digits(values.low)}–{_three_digits(values.high)}"
 
 
 def _sentence(spots: Sequence[Spot], best: Sequence[Spot], time_unit: str, cost_unit: str) -> str:
-    cheapest = _least(spots, lambda one: one.cost.typical)
-    fastest = _least(spots, lambda one: one.time.typical)
+    fastest = min(spots, key=_typical)
+    cheapest = min(spots, key=lambda one: _typical(one)[::-1])
     both = f"{span(cheapest.cost)} {cost_unit} and {span(cheapest.time)} {time_unit}"
     if cheapest is fastest:
-        return f"{_named(cheapest)} is both the cheapest and the fastest of {len(spots)}: {both}."
+        title = f"is both the cheapest and the fastest of the {len(spots)} shown"
+        return f"{_named(cheapest)} {title}: {both}."
     names = ", ".join(one.label for one in best)
     quick = f"{span(fastest.cost)} {cost_unit} and {span(fastest.time)} {time_unit}"
     return (
-        f"Cheapest of {len(spots)}: {_named(cheapest)}, {both}. Fastest: {_named(fastest)}, "
-        f"{quick}. No other is both cheaper and faster than {names}, by typical values."
+        f"Cheapest of the {len(spots)} shown: {_named(cheapest)}, {both}. "
+        f"Fastest: {_named(fastest)}, {quick}. "
+        f"None of them is both cheaper and faster than {names}, by typical values."
     )
-
-
-def _least(spots: Sequence[Spot], by: Callable[[Spot], float]) -> Spot:
-    return min(spots, key=by)
 
 
 def _named(spot: Spot) -> str:

@@ -31,7 +31,7 @@ from marketplace.models import (
     MeasuredFigure,
     RentedMachine,
 )
-from marketplace.models.evidence import COUNTING, Change, EvidenceState
+from marketplace.models.evidence import COUNTING, HAS_EVIDENCE, Change, EvidenceState
 
 Viewer = User | AnonymousUser
 
@@ -281,6 +281,8 @@ def review(evidence_id: int, after: EvidenceState, by: Any, reason: str = "") ->
 
 def visible_to(viewer: Viewer, listing: Listing) -> list[Evidence]:
     """The viewer's own evidence of a listing and what a curator accepted, newest first."""
+    if not getattr(listing, HAS_EVIDENCE, True):
+        return []
     rows = listing.evidence.filter(_visible(viewer)).select_related("machine")
     facts = Fact.objects.order_by("name", "-grade", "-as_of")
     reviews = EvidenceReview.objects.order_by("reviewed_at", "pk")

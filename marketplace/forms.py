@@ -152,7 +152,7 @@ class Demands(forms.Form):
     group = forms.ChoiceField(
         label="Same hardware",
         required=False,
-        choices=[("", "listed apart"), ("yes", "grouped")],
+        choices=[("", "apart"), ("yes", "grouped")],
         widget=PlainSelect,
     )
 

@@ -9,15 +9,18 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet, TextField
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet, TextField
 from django.db.models.functions import Cast
+from django.http import Http404
 
 from evaluator.findings import Finding, recall
 from evaluator.machine import Availability
 from evaluator.offers import Offering
 from evaluator.prices import Basis, Purchase, Quote, TimeUnit
 from marketplace.locks import with_lock
-from marketplace.models import Fact, Listing, Price
+from marketplace.models import Evidence, Fact, Listing, Price
+from marketplace.models.evidence import HAS_EVIDENCE
+from marketplace.prepared import Prepared
 
 
 def current() -> QuerySet[Listing]:
@@ -27,19 +30,58 @@ def current() -> QuerySet[Listing]:
 
 def detailed() -> QuerySet[Listing]:
     """Any listing with all that its page shows: source, snapshot, prices, facts."""
-    rows = Listing.objects.select_related("provider", "source", "seen_in")
-    prices = Price.objects.order_by("purchase", "term", "-first_seen")
-    return (
-        rows.defer("seen_in__body", "seen_in__headers", "source__profile")
-        .order_by()
-        .prefetch_related(Prefetch("prices", prices), own_facts())
-    )
+    return _joined().prefetch_related(Prefetch("prices", _prices()), own_facts())
 
 
 def own_facts() -> Prefetch[str]:
     """Facts of the listing itself. Those of the machines rented under it may be thousands."""
-    facts = Fact.objects.filter(evidence=None).order_by("name", "-grade", "-as_of")
-    return Prefetch("facts", queryset=facts)
+    return Prefetch("facts", queryset=_own_facts())
+
+
+def _joined() -> QuerySet[Listing]:
+    rows = Listing.objects.select_related("provider", "source", "seen_in").order_by()
+    return rows.defer("seen_in__body", "seen_in__headers", "source__profile")
+
+
+def _prices() -> QuerySet[Price]:
+    return Price.objects.order_by("purchase", "term", "-first_seen")
+
+
+def _own_facts() -> QuerySet[Fact]:
+    return Fact.objects.filter(evidence=None).order_by("name", "-grade", "-as_of")
+
+
+def detailed_or_404(key: int) -> Listing:
+    """One listing as `detailed` gives it, for a page. It knows whether anybody brought evidence."""
+    found = _ROW.rows(key)
+    if not found:
+        raise Http404(f"No listing has the key {key}.")
+    (row,) = found
+    _hold(row, "prices", _PRICES.rows(key))
+    _hold(row, "facts", _FACTS.rows(key) if row.has_own_facts else [])  # type: ignore[attr-defined]
+    return row
+
+
+def _with_hints(key: int) -> QuerySet[Listing]:
+    """Most listings have neither facts of their own nor evidence: then nothing more is asked."""
+    own = Fact.objects.filter(listing=OuterRef("pk"), evidence=None)
+    evidence = Evidence.objects.filter(listing=OuterRef("pk"))
+    hints = {"has_own_facts": Exists(own), HAS_EVIDENCE: Exists(evidence)}
+    return _joined().filter(pk=key).annotate(**hints)
+
+
+_ROW = Prepared(_with_hints)
+_PRICES = Prepared(lambda key: _prices().filter(listing=key))
+_FACTS = Prepared(lambda key: _own_facts().filter(listing=key))
+
+
+def _hold(row: Listing, name: str, found: list[Any]) -> None:
+    """The related rows of that name, as if they had been prefetched."""
+    held = getattr(row, name).all()
+    held._result_cache, held._prefetch_done = found, True
+    for one in found:
+        one.listing = row
+    row.__dict__.setdefault("_prefetched_objects_cache", {})[name] = held
 
 
 def current_prices(listings: QuerySet[Any, Any] | Iterable[int]) -> QuerySet[Price]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db.models import Prefetch, Q
 
-from evaluator.collectives import BANDWIDTH_ABOVE, Operation
 from evaluator.connections import from_plain, rate_for
+from evaluator.exchanges import BANDWIDTH_ABOVE, Operation
 from evaluator.facts import Grade, declared
 from evaluator.link_costs import busbw_range
 from evaluator.links import words_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import islice
@@ -193,6 +193,7 @@ class Shelf:
     _orders: dict[tuple[str, bool], tuple[Column, Column]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
     _offered: dict[str, list[str]] = field(default_factory=dict)
+    _kinds: dict[tuple[str, int], list[int]] = field(default_factory=dict)
 
     def where(self, filters: Mapping[str, Node], *, with_gone: bool = False) -> Column:
         """Which rows pass every expression."""
@@ -245,6 +246,21 @@ class Shelf:
             counts = np.bincount(column.number[known], minlength=len(column.names))
             self._counts.update(zip(column.names, counts.tolist(), strict=True))
         return {name: self._counts.get(name, 0) for name in configurations}
+
+    def alike(self, gpu: str, gpus: int) -> Sequence[int]:
+        """Keys of the current listings with so many of that GPU, cheapest first.
+
+        All kinds are told apart at once: a kind nobody asked for yet is a look-up too.
+        """
+        if not self._kinds:
+            order, _ = self._order("price", descending=False)
+            counts = self.numbers["gpus"]
+            rows = order[~(self.gone | np.isnan(counts))[order]]
+            names = (*self.words["gpu"].folded, "")
+            said = (names[number] for number in self.words["gpu"].number[rows].tolist())
+            for name, count, key in zip(said, counts[rows], self.keys[rows].tolist(), strict=True):
+                self._kinds.setdefault((name, int(count)), []).append(key)
+        return self._kinds.get((gpu.casefold(), gpus), ())
 
     def settle(self, rows: Iterable[Listing]) -> None:
         """Sets the hour of rows whose lock has ended to what their catalog asks. Saves nothing."""

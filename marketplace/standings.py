@@ -16,6 +16,7 @@ from marketplace.catalog.dates import judge_age
 from marketplace.models import Listing, QuarantinedRow, Source, SyncRun
 from marketplace.models.catalog import Outcome
 from marketplace.page_dates import day_of
+from marketplace.prepared import Prepared
 from marketplace.readers import missing_key
 from marketplace.schedule import slot_of
 
@@ -107,7 +108,7 @@ def band_of(age: timedelta) -> str:
 
 def strip(now: datetime) -> Strip:
     """One query, however many listings there are."""
-    found = [Told(*row) for row in _told()]
+    found = [Told(*row) for row in _TOLD.rows()]
     states = Counter(state_of(source, source.outcome, now) for source in found)
     successes = [source.last_success_at for source in found if source.last_success_at]
     samples = sum(source.bundled and source.enabled for source in found)
@@ -119,6 +120,9 @@ def _told() -> QuerySet[Source, tuple[Any, ...]]:
     newest = FilteredRelation("runs", condition=Q(runs__fence=F("fence")))
     rows = Source.objects.order_by().annotate(newest=newest)
     return rows.values_list("enabled", "adapter", "bundled", "last_success_at", "newest__outcome")
+
+
+_TOLD = Prepared(_told)
 
 
 def standings(now: datetime) -> list[Standing]:

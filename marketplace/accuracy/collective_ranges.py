@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from evaluator.collectives import Operation
+from evaluator.exchanges import Operation
 from evaluator.gpus import GpuSpec, read_label, specs_of
 from evaluator.link_costs import Fabric, Wire, busbw_range, fabric_of, wire_of
 from evaluator.machine import LinkClass

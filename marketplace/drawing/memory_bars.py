@@ -14,7 +14,8 @@ from evaluator.ranges import Range
 from evaluator.units import GIB
 from marketplace.drawing.axes import Tick, ticks, tiers
 
-WIDTH, BAR, GAP, BOTTOM = 640.0, 30.0, 34.0, 34.0
+WIDTH, NARROW, BAR, GAP, BOTTOM = 640.0, 340.0, 30.0, 34.0, 34.0
+"""A page of a phone has room for `NARROW` without its words getting small."""
 TOP, TIER, WORD = 20.0, 14.0, 46.0
 TONES, MOST_ROWS = 6, 4
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -123,7 +124,11 @@ class MemoryBars:
 
 
 def memory_bars(
-    memory: MemoryBudget, doubled: MemoryBudget, cards: Sequence[CardSize], batch: str
+    memory: MemoryBudget,
+    doubled: MemoryBudget,
+    cards: Sequence[CardSize],
+    batch: str,
+    width: float = WIDTH,
 ) -> MemoryBars | None:
     """None without a budget. `doubled` is the budget with twice the batch, which `batch` names."""
     ranked = sorted(memory.ranks, key=lambda rank: rank.bytes.typical, reverse=True)
@@ -131,8 +136,8 @@ def memory_bars(
         return None
     shown = ranked[:MOST_ROWS]
     most = _longest(memory, shown, cards)
-    scale = WIDTH / (ROOM * most)
-    lines = tuple(_lines(cards, most * ROOM, scale))
+    scale = width / (ROOM * most)
+    lines = tuple(_lines(cards, most * ROOM, scale, width))
     top = TOP + TIER * (1 + max((line.tier or 0 for line in lines), default=0))
     ghosts = {rank.rank: doubled.usable_for(rank) for rank in doubled.ranks}
     bars = tuple(
@@ -147,6 +152,7 @@ def memory_bars(
         ticks=ticks(most * ROOM / GIB, scale * GIB),
         left_out=len(ranked) - len(shown),
         description=_sentence(memory, bars[0], cards, batch),
+        width=width,
     )
 
 
@@ -186,16 +192,16 @@ def _parts(rank: RankBudget, needed: Range, scale: float) -> Iterator[Part]:
         x += size * scale
 
 
-def _lines(cards: Sequence[CardSize], most: float, scale: float) -> Iterator[Line]:
+def _lines(cards: Sequence[CardSize], most: float, scale: float, width: float) -> Iterator[Line]:
     inside = [card for card in cards if card.reported_bytes <= most]
-    middles = [_inwards(card.reported_bytes * scale) for card in inside]
+    middles = [_inwards(card.reported_bytes * scale, width) for card in inside]
     for card, middle, row in zip(inside, middles, tiers(middles, WORD), strict=True):
         yield Line(card.reported_bytes * scale, card.label, card.word, row, middle)
 
 
-def _inwards(x: float) -> float:
+def _inwards(x: float, width: float) -> float:
     """Words at an edge would be cut off."""
-    return min(max(x, WORD / 2), WIDTH - WORD / 2)
+    return min(max(x, WORD / 2), width - WORD / 2)
 
 
 def _sentence(memory: MemoryBudget, bar: Bar, cards: Sequence[CardSize], batch: str) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from evaluator.ranges import Range
 from evaluator.token_path import Doing, TokenPath
 from marketplace.drawing.axes import Tick, ticks
 
-LEFT, RIGHT, WIDTH = 96.0, 30.0, 760.0
+LEFT, RIGHT, WIDTH, NARROW = 96.0, 30.0, 760.0, 360.0
+LETTER, LEADING = 7.4, 15.0
+"""The widest that a letter of a name gets, and from one line of a name to the next. A page of a
+phone has room for `NARROW` without its words getting small."""
 LANE, LANE_GAP, HEAD, STRIP_GAP, TOP, BOTTOM = 18.0, 4.0, 20.0, 18.0, 8.0, 30.0
 MOST_LANES = 4
 MOST_STRETCHED = 3.0
@@ -37,13 +41,25 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """One plan: lanes of GPUs that do the same, and how long all of it takes."""
+    """One plan: lanes of GPUs that do the same, and how long all of it takes.
+
+    `tokens` are those that one optimizer step trains, None for a decode step.
+    """
 
     name: str
     total: Range
     lanes: tuple[tuple[str, tuple[Stretch, ...]], ...]
     left_out: int = 0
     conditional: bool = False
+    tokens: int | None = None
+
+    @property
+    def work(self) -> str:
+        """What is done in that time, where plans differ in it: steps of other sizes."""
+        if self.tokens is None:
+            return ""
+        rate = self.tokens / float(self.total.typical)
+        return f"{self.tokens:,} tokens, {figure(rate)} tokens/s"
 
     @property
     def shares(self) -> dict[str, float]:
@@ -70,13 +86,18 @@ def strip_of_token(name: str, path: TokenPath) -> Strip:
 
 
 def strip_of_step(
-    name: str, total: Range, terms: Iterable[tuple[str, float]], *, conditional: bool = False
+    name: str,
+    total: Range,
+    terms: Iterable[tuple[str, float]],
+    *,
+    conditional: bool = False,
+    tokens: int | None = None,
 ) -> Strip:
     """One optimizer step by its terms, which every GPU shares: work first, waits last."""
     found = [Stretch(_kind(term), term, seconds) for term, seconds in terms]
     order = {"compute": 0, "transfer": 1, "wait": 2}
     ordered = tuple(sorted(found, key=lambda one: order[one.kind]))
-    return Strip(name, total, (("every GPU", ordered),), conditional=conditional)
+    return Strip(name, total, (("every GPU", ordered),), conditional=conditional, tokens=tokens)
 
 
 def _kind(term: str) -> str:
@@ -114,11 +135,11 @@ class Lane:
 @dataclass(frozen=True, slots=True)
 class Row:
     """A strip in its place. `low` to `high` is the range of the whole, drawn under its lanes;
-    `beyond` says where it ends if that is outside the picture.
+    `beyond` says where it ends if that is outside the picture. `names` are the lines of its name,
+    each with its height.
     """
 
-    name: str
-    name_y: float
+    names: tuple[tuple[str, float], ...]
     lanes: tuple[Lane, ...]
     low: float
     end: float
@@ -147,43 +168,47 @@ class Timeline:
         return self.height - 6
 
 
-def timeline(strips: Sequence[Strip], what: str) -> Timeline | None:
+def timeline(strips: Sequence[Strip], what: str, width: float = WIDTH) -> Timeline | None:
     """Strips on one axis of time; `what` is what they take it for. None where nothing is timed."""
     if not strips:
         return None
     typical = max(float(strip.total.typical) for strip in strips)
     longest = min(MOST_STRETCHED * typical, max(float(strip.total.high) for strip in strips))
-    scale = (WIDTH - LEFT - RIGHT) / longest
+    scale = (width - LEFT - RIGHT) / longest
     factor, unit = (1000.0, "ms") if longest < 2 else (1.0, "s")
     rows, y = [], TOP
     for strip in strips:
         far = f"to {figure(strip.total.high * factor)} {unit} →"
-        row = _row(strip, y, scale, far)
+        row = _row(strip, y, scale, width, far)
         rows.append(row)
         y = row.whisker_y + STRIP_GAP
     marks = tuple(
         Tick(LEFT + tick.at, tick.words) for tick in ticks(longest * factor, scale / factor)
     )
     told = _sentence(strips, what, factor, unit)
-    return Timeline(y + BOTTOM - 8, tuple(rows), marks, unit, what, told)
+    return Timeline(y + BOTTOM - 8, tuple(rows), marks, unit, what, told, width)
 
 
-def _row(strip: Strip, y: float, scale: float, far: str) -> Row:
-    first = y + HEAD
+def _row(strip: Strip, y: float, scale: float, width: float, far: str) -> Row:
+    told = f"{strip.name}: {strip.work}" if strip.work else strip.name
+    names = tuple(
+        (line, y + 13 + LEADING * place)
+        for place, line in enumerate(wrap(told, int(width / LETTER)))
+    )
+    first = names[-1][1] + HEAD - 13
     lanes = tuple(
         Lane(first + place * (LANE + LANE_GAP), name, tuple(_pieces(stretches, strip, scale)))
         for place, (name, stretches) in enumerate(strip.lanes)
     )
     total = strip.total
     return Row(
-        name=strip.name,
-        name_y=y + 13,
+        names=names,
         lanes=lanes,
         low=LEFT + total.low * scale,
         end=LEFT + total.typical * scale,
-        high=min(LEFT + total.high * scale, WIDTH - RIGHT),
+        high=min(LEFT + total.high * scale, width - RIGHT),
         whisker_y=lanes[-1].y + LANE + 8,
-        beyond=far if LEFT + total.high * scale > WIDTH - RIGHT + 1 else "",
+        beyond=far if LEFT + total.high * scale > width - RIGHT + 1 else "",
     )
 
 
@@ -206,7 +231,8 @@ def _told(strip: Strip, what: str, factor: float, unit: str) -> str:
     total, shares = strip.total, strip.shares
     spread = f"{figure(total.low * factor)} to {figure(total.high * factor)}"
     parts = ", ".join(f"{kind} {share:.0%}" for kind, share in shares.items())
-    return f"{strip.name}: {figure(total.typical * factor)} {unit} for {what} ({spread}): {parts}."
+    done = f"{what} of {strip.work}" if strip.work else what
+    return f"{strip.name}: {figure(total.typical * factor)} {unit} ({spread}) for {done}: {parts}."
 
 
 def figure(value: float) -> str:
@@ -215,16 +241,22 @@ def figure(value: float) -> str:
 
 
 def table_of(strips: Sequence[Strip]) -> list[Mapping[str, object]]:
-    """The same as rows: plan, GPUs, what, kind, and share of the time."""
+    """The same as rows: plan, GPUs, what, kind, share of the time and typical seconds."""
     return [
         {
             "plan": strip.name,
             "gpus": name,
             "what": one.what,
             "kind": one.kind,
-            "share": one.seconds / (sum(part.seconds for part in stretches) or 1.0),
+            "share": share,
+            "seconds": share * float(strip.total.typical),
         }
         for strip in strips
         for name, stretches in strip.lanes
-        for one in stretches
+        for one, share in _shared(stretches)
     ]
+
+
+def _shared(stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch, float]]:
+    whole = sum(one.seconds for one in stretches) or 1.0
+    return ((one, one.seconds / whole) for one in stretches)

@@ -26,6 +26,9 @@ class EvidenceState(StrEnum):
 
 COUNTING = (EvidenceState.PENDING.value, EvidenceState.ACCEPTED.value)
 
+HAS_EVIDENCE = "has_evidence"
+"""The annotation of a listing that was read together with whether any evidence of it is kept."""
+
 
 class Change(StrEnum):
     """What happened to a machine since something was run on it."""

@@ -17,6 +17,8 @@ from django.template import Context, Node, TemplateSyntaxError
 from django.template.base import FilterExpression, Parser, Token, token_kwargs
 from django.utils.safestring import SafeString, mark_safe
 
+from marketplace.templating.values import printed_value
+
 register = template.Library()
 
 MOST_PIECES = 4_000
@@ -55,9 +57,10 @@ class PieceNode(Node):
     def __init__(self, name: str, values: Mapping[str, FilterExpression]) -> None:
         self.name = name
         self.values = tuple(values.items())
+        self._getters = {name: printed_value(value) for name, value in self.values}
 
     def render(self, context: Context) -> SafeString:
-        values = {name: value.resolve(context) for name, value in self.values}
+        values = {name: get(context) for name, get in self._getters.items()}
         try:
             key = Key(self.name, values.values())
         except TypeError:  # a value that is no key

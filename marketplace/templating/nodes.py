@@ -125,18 +125,15 @@ def _if(node: Any) -> Writer:
 
     def write(context: Context, put: Put) -> None:
         for test, body in branches:
-            if test is None or _holds(test, context):
+            try:
+                holds = test is None or test(context)
+            except VariableDoesNotExist:
+                continue
+            if holds:
                 body(context, put)
                 return
 
     return write
-
-
-def _holds(test: Callable[[Context], Any], context: Context) -> bool:
-    try:
-        return bool(test(context))
-    except VariableDoesNotExist:
-        return False
 
 
 def _for(node: Any) -> Writer:
@@ -146,7 +143,7 @@ def _for(node: Any) -> Writer:
 
     def write(context: Context, put: Put) -> None:
         parent = context.get("forloop", {})
-        with context.push() as names_here:
+        with pushed(context, {}) as names_here:
             values = _listed(get(context))
             if len(values) < 1:
                 empty.write(context, put)
@@ -158,10 +155,26 @@ def _for(node: Any) -> Writer:
                     names_here[single] = item
                     body.write(context, put)
                 else:
-                    with context.push(**_unpacked(names, item)):
+                    with pushed(context, _unpacked(names, item)):
                         body.write(context, put)
 
     return write
+
+
+class pushed:
+    """Names that a block adds. As `context.push`, which makes a context manager of its own."""
+
+    __slots__ = ("context", "names")
+
+    def __init__(self, context: Context, names: dict[str, Any]) -> None:
+        self.context, self.names = context, names
+
+    def __enter__(self) -> dict[str, Any]:
+        self.context.dicts.append(self.names)
+        return self.names
+
+    def __exit__(self, *_: object) -> None:
+        self.context.dicts.pop()
 
 
 def _listed(values: Any) -> Any:
@@ -191,7 +204,7 @@ def _with(node: Any) -> Writer:
     body = node.nodelist
 
     def write(context: Context, put: Put) -> None:
-        with context.push(**_resolved(values, context)):
+        with pushed(context, _resolved(values, context)):
             body.write(context, put)
 
     return write
@@ -212,7 +225,7 @@ def _include(node: Any) -> Writer:
 
     def write(context: Context, put: Put) -> None:
         template = held[0] if held else _held(held, context, name)
-        with context.push(**_resolved(values, context)):
+        with pushed(context, _resolved(values, context)):
             if getattr(template.nodelist, "plain", False):
                 template.nodelist.write(context, put)
             else:

@@ -6,7 +6,7 @@ missing names, callables, exceptions that mean nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, TypeAlias
 
@@ -74,13 +74,12 @@ def lookup(variable: Variable, missing: object) -> Getter:
     if variable.lookups is None:
         return _constant(variable.literal)
     name, *bits = variable.lookups
-    follow = _steps(tuple(bits), missing)
 
     def get(context: Context) -> Any:
         try:
             for names in reversed(context.dicts):
                 if name in names:
-                    return follow(names[name])
+                    return _followed(names[name], bits, missing)
             return careful(context) if hasattr(context, name) else missing
         except Exception:
             return careful(context)  # which raises it again, unless it means nothing
@@ -98,22 +97,18 @@ def _asked_of_django(variable: Variable, missing: object) -> Getter:
     return get
 
 
-def _steps(bits: tuple[str, ...], missing: object) -> Callable[[Any], Any]:
+def _followed(current: Any, bits: Sequence[str], missing: object) -> Any:
     """From a named value along its attributes and keys."""
-
-    def follow(current: Any) -> Any:
+    if callable(current):
+        current = _called(current)
+    for bit in bits:
+        kind = type(current)
+        current = getattr(current, bit, ABSENT) if kind in OPAQUE else _item(current, bit)
+        if current is ABSENT:
+            return _absent(kind, bit, missing)
         if callable(current):
             current = _called(current)
-        for bit in bits:
-            kind = type(current)
-            current = getattr(current, bit, ABSENT) if kind in OPAQUE else _item(current, bit)
-            if current is ABSENT:
-                return _absent(kind, bit, missing)
-            if callable(current):
-                current = _called(current)
-        return current
-
-    return follow
+    return current
 
 
 class Unusual(Exception):
@@ -183,8 +178,11 @@ def _applied(function: Callable[..., Any], arguments: list[Getter], get: Getter)
     function = SWIFTER.get(function, function)
     if getattr(function, "expects_localtime", False):
         get = _local(get)
+    marked = [getattr(function, name, False) for name in ("is_safe", "needs_autoescape")]
+    if not (arguments or any(marked)):
+        return lambda context: function(get(context))
     call = _call(function, arguments)
-    if not getattr(function, "is_safe", False):
+    if not marked[0]:
         return lambda context: call(context, get(context))
 
     def keeps_markup(context: Context) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -34,13 +34,17 @@ from marketplace.views.ranked import (
 
 MARGIN = 2
 """Row 0, and the row that tells whether another page follows."""
+FILTERS = ("gpu", "regions", "max_price", "min_grade")
+"""Fields of the form that take listings out."""
 UNSAID = Axes("Time", "", "Cost", "")
 """Before there is a workload that could say what they mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`best` is what the first sentence recommends; None where nothing serves."""
+    """`best` is what the first sentence recommends; None where nothing serves. `filtered` tells
+    that some listings or rows were not asked for.
+    """
 
     workload: Workload
     result: Shortlist
@@ -50,6 +54,7 @@ class Answer:
     scatter: CostScatter | None
     demands: Mapping[str, Any]
     offered: Offered
+    filtered: bool
 
     def machines(self, rows: Iterable[Candidate]) -> dict[str, Machine]:
         """Behind each row, by the key of its offering: as the viewer may know it."""
@@ -108,11 +113,21 @@ class Question:
             result=result,
             ranked=ranked,
             axes=self.axes,
-            best=best_of(result),
+            best=best_of((*ranked.leading, *self._unfiltered(result.unranked))),
             scatter=scatter_of(ranked.shown, self.axes),
             demands=self.form.cleaned_data,
             offered=offered,
+            filtered=self._filtered,
         )
+
+    @property
+    def _filtered(self) -> bool:
+        asked = self.form.cleaned_data
+        return bool(self.columns.filters) or any(asked[name] for name in FILTERS)
+
+    def _unfiltered(self, unranked: Sequence[Candidate]) -> Sequence[Candidate]:
+        """No column of a verdict is asked of them: with such a filter they are no answer."""
+        return () if self.asked.filters else unranked
 
     def _page(
         self, workload: Workload, offered: Offered, now: datetime
@@ -155,10 +170,10 @@ class Question:
         )
 
 
-def best_of(result: Shortlist) -> Candidate | None:
+def best_of(rows: Iterable[Candidate]) -> Candidate | None:
     """The answer: one GPU where one is enough, else the first candidate that serves.
 
     A price that can be compared comes first: without one nobody can say what the answer costs.
     """
-    serving = [one for one in (*result.rows, *result.unranked) if one.status.serves]
+    serving = [one for one in rows if one.status.serves]
     return min(serving, key=lambda one: not one.rate.ranked, default=None)

@@ -26,6 +26,14 @@ class Axes:
     cost_unit: str
     job: bool = False
 
+    @property
+    def time_title(self) -> str:
+        return f"{self.time}, {self.time_unit}"
+
+    @property
+    def cost_title(self) -> str:
+        return f"{self.cost}, {self.cost_unit}"
+
     def time_of(self, one: Candidate) -> Range | None:
         """In `time_unit`; None where the plan was not timed."""
         outlook = one.outlook

@@ -7,8 +7,10 @@ from typing import Any
 
 from evaluator.candidates import Candidate
 from evaluator.facts import Fact
+from evaluator.first_step import FirstStep
 from evaluator.host import HostCounts, HostItem, HostWord, count
 from evaluator.machine import Machine
+from evaluator.storage import LOCAL
 from marketplace.seen import printed
 
 FIRST = {HostWord.FAIL: 0, HostWord.UNKNOWN: 1, HostWord.PASS: 2}
@@ -25,8 +27,11 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """`how` says where the item's own numbers come from, where no fact of the machine does."""
+
     item: HostItem
     grounds: tuple[Ground, ...]
+    how: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +43,16 @@ class Checklist:
     lines: tuple[Line, ...]
 
 
-def checklist_of(candidate: Candidate, machine: Machine) -> Checklist:
-    """What fails, then what is open, then what passes; in each the order of the questions."""
+def checklist_of(candidate: Candidate, machine: Machine, start: FirstStep | None) -> Checklist:
+    """What fails, then what is open, then what passes; in each the order of the questions.
+
+    `start` is the way to the first step, which the item of the disk tells.
+    """
     ordered = sorted(candidate.host, key=lambda item: FIRST[item.word])
-    lines = tuple(Line(item, tuple(_grounds(item, machine))) for item in ordered)
+    told = {LOCAL.name: start.derivation} if start else {}
+    lines = tuple(
+        Line(item, tuple(_grounds(item, machine)), told.get(item.name, "")) for item in ordered
+    )
     return Checklist(candidate.plan.plan.label, count(candidate.host), lines)
 
 

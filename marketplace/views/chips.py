@@ -41,7 +41,9 @@ def _said_in(form: forms.Form, name: str, field: forms.Field) -> str:
 
 
 def said(field: forms.Field, value: str) -> str:
-    """A value in the words that the form shows for it."""
+    """A value in the words that the form shows for it; a whole number with its thousands apart."""
+    if isinstance(field, forms.IntegerField) and value.isascii() and value.isdigit():
+        return f"{int(value):,}"
     options: Iterable[tuple[object, object]] = getattr(field, "choices", ())
     return next((str(label) for key, label in options if str(key) == value), value)
 

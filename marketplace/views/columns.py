@@ -112,6 +112,11 @@ class ColumnForm(forms.Form):
         return {one.key: read[one.key] for one in self.columns if read.get(one.key)}
 
     @property
+    def typed(self) -> dict[str, str]:
+        """The filter of each column as it was typed; a column without one is not there."""
+        return {one.key: self[one.key].value() or "" for one in self.columns if one.filtered}
+
+    @property
     def lines(self) -> list[tuple[Column, forms.BoundField | None, bool]]:
         """Each column with its filter's field and whether it is shown, for the picker."""
         shown = self.shown
@@ -126,7 +131,9 @@ class ColumnForm(forms.Form):
 
 def _field(column: Column) -> ExpressionField:
     hint = column.hint or (">=8, 2..4, not 1" if column.numbers else "a or b, not c")
-    widget = forms.TextInput(attrs={"placeholder": hint, "spellcheck": "false"})
+    named = f"filter-of name-{column.key}"
+    attributes = {"placeholder": hint, "spellcheck": "false", "aria-labelledby": named}
+    widget = forms.TextInput(attrs=attributes)
     return ExpressionField(numbers=column.numbers, label=column.title, widget=widget)
 
 

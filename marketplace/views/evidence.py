@@ -39,7 +39,7 @@ NOT_USABLE = 422
 @require_http_methods(["GET", "HEAD", "POST"])
 def paste(request: HttpRequest, listing_id: int) -> HttpResponse:
     """The form, and after it the cleaned text with its facts. Nothing is stored here."""
-    row = get_object_or_404(listings.detailed(), pk=listing_id)
+    row = listings.detailed_or_404(listing_id)
     if request.method != "POST":
         return _form_page(request, row, PasteForm(None, **_known(request, row)))
     form = PasteForm(request.POST, request.FILES, **_known(request, row))
@@ -56,7 +56,7 @@ def paste(request: HttpRequest, listing_id: int) -> HttpResponse:
 @require_POST
 def confirm(request: HttpRequest, listing_id: int) -> HttpResponse:
     """Reads the cleaned text once more and keeps it: what is stored was never only claimed."""
-    row = get_object_or_404(listings.detailed(), pk=listing_id)
+    row = listings.detailed_or_404(listing_id)
     form = PreviewedForm(request.POST, **_known(request, row))
     again = PasteForm(request.POST, **_known(request, row))
     if not form.is_valid():

@@ -8,14 +8,15 @@ from decimal import Decimal
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from evaluator.candidates import candidate_of
 from evaluator.economics import terms_of
 from evaluator.findings import recall
+from evaluator.first_step import first_step
 from evaluator.host import count
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
@@ -25,13 +26,13 @@ from evaluator.workload import workload_presets
 from marketplace import listings, pictures
 from marketplace.drawing.price_history import Observation, price_history
 from marketplace.evidence import visible_to
-from marketplace.expressions import Check, Node
 from marketplace.forms import preset, preset_names
 from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of
 from marketplace.models import Listing
 from marketplace.own_looks import own_looks
 from marketplace.page_dates import old_news
+from marketplace.prepared import Prepared
 from marketplace.shelf import shelf
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import Checklist, checklist_of
@@ -69,7 +70,7 @@ class Rental:
 @require_safe
 @kept_a_minute
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
-    row = get_object_or_404(listings.detailed(), pk=listing_id)
+    row = listings.detailed_or_404(listing_id)
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     shelf().settle([row])
     held = visible_to(request.user, row)
@@ -117,19 +118,22 @@ def _similar(row: Listing) -> dict[str, Any]:
     if not (row.gpu_model and row.gpu_count):
         return {"similar": [], "similar_total": 0}
     held = shelf()
-    same: dict[str, Node] = {
-        "gpu": Check("is", row.gpu_model.casefold()),
-        "gpus": Check("eq", row.gpu_count),
-    }
-    passing = held.where(same) & (held.keys != row.pk)
-    found = held.page(passing, "price", 0, SIMILAR_SHOWN)
-    others = Listing.objects.select_related("provider").only(*SIMILAR_COLUMNS).order_by()
-    rows = others.in_bulk(found.keys)
+    keys = [key for key in held.alike(row.gpu_model, row.gpu_count) if key != row.pk]
+    shown = keys[:SIMILAR_SHOWN]
+    rows = {other.pk: other for other in _SIMILAR.rows(*shown)} if shown else {}
     held.settle(rows.values())
     return {
-        "similar": [rows[key] for key in found.keys if key in rows],
-        "similar_total": found.total,
+        "similar": [rows[key] for key in shown if key in rows],
+        "similar_total": len(keys),
     }
+
+
+def _others(*keys: int) -> QuerySet[Listing]:
+    rows = Listing.objects.select_related("provider").only(*SIMILAR_COLUMNS)
+    return rows.filter(pk__in=keys).order_by()
+
+
+_SIMILAR = Prepared(_others)
 
 
 def chosen_preset(slug: str) -> tuple[str, Workload]:
@@ -168,7 +172,9 @@ def _checklist(
     """Of the plan that is shown: another plan asks other things of the same host."""
     if plan is None:
         return None
-    return checklist_of(candidate_of(group, verdict, plan, terms_of(workload)), machine)
+    candidate = candidate_of(group, verdict, plan, terms_of(workload))
+    start = first_step(workload, machine, workbook_of(workload).weights_bytes)
+    return checklist_of(candidate, machine, start)
 
 
 def _plans(verdict: MachineVerdict) -> dict[str, Any]:

@@ -100,6 +100,7 @@ def listings(request: HttpRequest) -> HttpResponse:
         "shown": Drawn.of(columns.shown),
         "page": page,
         "sort": name,
+        "orders": [(word, one.label, word == name) for word, one in SORTS.items()],
         "sorts": {word: changed(request, {"sort": word}) for word in SORTS},
         "next": page.next_key and changed(request, {"after": page.next_key}),
         "first": changed(request, {}) if request.GET.get("after") else "",

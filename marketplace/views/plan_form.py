@@ -8,7 +8,6 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.shortcuts import get_object_or_404
 
 from evaluator.facts import declared
 from evaluator.fields import InvalidWorkload
@@ -91,7 +90,7 @@ def chosen_machine(form: MachineForm, viewer: Viewer) -> Chosen | None:
     """None where neither a listing nor a GPU model is named. A listing that is not there is 404."""
     asked = form.cleaned_data
     if asked["listing"]:
-        row = get_object_or_404(listings.detailed(), pk=asked["listing"])
+        row = listings.detailed_or_404(asked["listing"])
         rented = own_machines(viewer, [row.pk]).get(row.pk)
         return Chosen(machine_of(row, rented), f"{row} at {row.provider.name}", row)
     if not asked["gpu"]:

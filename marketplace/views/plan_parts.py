@@ -23,9 +23,12 @@ from evaluator.states import trainable_params
 from evaluator.time_sources import SPREAD, time_sources
 from evaluator.timing import step_estimate
 from evaluator.token_path import token_path
+from evaluator.training_time import step_tokens
 from evaluator.verdict import MachineVerdict, PlanVerdict
-from marketplace.drawing.plan_diagram import SMALL, TOLD, PlanDiagram, Spacing, plan_diagram
+from marketplace.drawing.plan_diagram import PlanDiagram, plan_diagram
+from marketplace.drawing.plan_wires import SMALL, STACKED, TOLD, Spacing
 from marketplace.drawing.timeline import (
+    NARROW,
     Strip,
     strip_of_step,
     strip_of_token,
@@ -137,6 +140,7 @@ def plan_context(workload: Workload, machine: Machine, one: PlanVerdict) -> dict
         "plan": one,
         "memory": budget(workload, one.plan),
         "diagram": diagram_of(workload, machine, one),
+        "stacked": diagram_of(workload, machine, one, STACKED),
         "lines": plan_words(workload, one.plan, machine.gpu_count.value) if known else None,
         "rates": link_rates(workload, one.plan, machine),
     }
@@ -164,6 +168,8 @@ def time_context(
         "strips": strips,
         "untimed": untimed,
         "times": timeline(strips, what),
+        "narrow": timeline(strips, what, NARROW),
+        "steps_differ": len({strip.tokens for strip in strips}) > 1,
         "time_rows": table_of(strips),
         "time_of": what,
         "guessed": any(strip.conditional for strip in strips),
@@ -187,11 +193,16 @@ def strip_of(workload: Workload, machine: Machine, plan: Plan) -> tuple[Strip | 
     if workload.serving:
         path = token_path(workload, plan, machine)
         return (strip_of_token(plan.label, path), "") if path else (None, NOT_TIMED)
-    rental = rental_of(machine, plan.nodes)
-    step = step_estimate(workload, layout_of(plan), rental) if rental else None
-    if step is None:
+    rental, layout = rental_of(machine, plan.nodes), layout_of(plan)
+    step = step_estimate(workload, layout, rental) if rental else None
+    if step is None or workload.training is None:
         return None, NOT_TIMED
-    return strip_of_step(plan.label, step.value, step.terms, conditional=step.conditional), ""
+    tokens = step_tokens(workload.training, layout)
+    conditional = step.conditional
+    strip = strip_of_step(
+        plan.label, step.value, step.terms, conditional=conditional, tokens=tokens
+    )
+    return strip, ""
 
 
 NOT_TIMED = "it does not fit, or a figure of the card is not published"

@@ -155,12 +155,14 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """One page. `single` is row 0, kept on top of the first page whatever the filters say.
+    `leading` are row 0 and the first row behind it, of those that pass: the answer is one of them.
 
     `kin` holds, by row, the other offers of the same hardware where they are grouped.
     """
 
     rows: tuple[Candidate, ...] = ()
     single: Candidate | None = None
+    leading: tuple[Candidate, ...] = ()
     single_passes: bool = True
     next_key: str = ""
     first_page: bool = True
@@ -184,6 +186,7 @@ def sliced(rows: Sequence[Candidate], asked: Asked) -> Ranked:
     return Ranked(
         rows=tuple(page),
         single=rows[0] if rows else None,
+        leading=tuple(one for one in rows if one.rank in (0, 1)),
         next_key=_next_key(page, len(behind) > asked.size),
         first_page=asked.skip == 0,
     )
@@ -213,6 +216,12 @@ class Order:
         if not asked.grouped:
             return cls(passing, ordered, NOWHERE, NOWHERE, NOWHERE)
         return cls(passing, *_grouped(ordered, values.ranking.hardware[ordered]))
+
+    @property
+    def leading(self) -> list[int]:
+        """Row 0 and the first one behind it, of those that pass."""
+        places: list[int] = np.flatnonzero(self.passing)[:2].tolist()
+        return places if places[:1] == [0] else places[:1]
 
     def kin(self, at: int) -> Column:
         """Places below a head."""
@@ -262,6 +271,7 @@ class Page:
         return Ranked(
             rows=tuple(rows),
             single=written.get(0),
+            leading=tuple(map(ranking.written, self.order.leading)),
             single_passes=not len(passing) or bool(passing[0]),
             next_key=_next_key(rows, more),
             first_page=self.start == 0,

@@ -94,6 +94,7 @@ def sentence_of(question: Question, found: Answer) -> str:
         "form": question.form,
         "workload": found.workload,
         "best": found.best,
+        "filtered": found.filtered,
         "result": found.result,
         "axes": found.axes,
     }

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from evaluator.growth import Growth, GrowthRow
@@ -42,7 +41,7 @@ PICTURES = {"strong": "strong-scaling", "weak": "weak-scaling"}
 @require_safe
 @kept_a_minute
 def scaling(request: HttpRequest, listing_id: int) -> HttpResponse:
-    row = get_object_or_404(listings.detailed(), pk=listing_id)
+    row = listings.detailed_or_404(listing_id)
     shelf().settle([row])
     slug, workload = chosen_preset(request.GET.get("workload", ""))
     machine = machine_of(row)

@@ -41,6 +41,9 @@ UNRANKED_SHOWN = 20
 CARRIED = ("workload", "tokens", "deadline")
 """What of an address shapes the judging of one machine, for the page that compares some."""
 
+BY_WORKLOAD = ("time", "cost")
+"""Columns whose names follow the workload: an answer of htmx renames their fields."""
+
 NUMERIC = frozenset({"memory", "time", "cost", "speed", "hourly", "gpus"})
 ELSEWHERE = "they stand on other pages"
 
@@ -87,7 +90,7 @@ def _answer(request: HttpRequest, question: Question, context: Mapping[str, Any]
     if (request.POST or request.GET).get("picture") == "scatter":
         return drawing(SCATTER, "scatter", found.scatter, "cost-against-time")
     now = timezone.now()
-    rows = rows_to_advise(found.result, found.best)
+    rows = rows_to_advise(found.ranked.leading, found.best)
     page["advised"] = advised(found.workload, found.result, rows, now, found.machines(rows))
     page |= {
         "next": changed(request, {"after": found.ranked.next_key}),
@@ -105,19 +108,34 @@ def _shape(request: HttpRequest, question: Question) -> dict[str, Any]:
         "form": question.form,
         "columns": question.columns,
         "drawn": [_head(request, question, one.key, one.head) for one in question.drawn],
+        "named_by_workload": [one for one in question.columns.columns if one.key in BY_WORKLOAD],
         "shown": Drawn.of(question.columns.shown),
         "rank_head": _head(request, question, RANK, "#"),
-        "sort": f"{'-' if question.backwards else ''}{question.sort}",
+        "orders": _orders(question),
+        "of_ranked_rows": ", ".join(_of_ranked_rows(question).values()),
     }
 
 
-def _head(request: HttpRequest, question: Question, key: str, title: str) -> dict[str, str]:
+def _orders(question: Question) -> list[tuple[str, str, bool]]:
+    """Every order by its word in the address: a narrow screen has no heads to press."""
+    named = [("", "Rank"), *((one.key, one.label) for one in question.columns.columns)]
+    ways = [
+        (f"{sign}{key or (sign and RANK)}", f"{label}{', turned round' if sign else ''}")
+        for key, label in named
+        for sign in ("", "-")
+    ]
+    asked = f"{'-' if question.backwards else ''}{question.sort}"
+    return [(word, label, word == ("" if asked == RANK else asked)) for word, label in ways]
+
+
+def _head(request: HttpRequest, question: Question, key: str, title: str) -> dict[str, str | None]:
     """A second click on the column that sorts turns its order round."""
     active = question.sort == key
     word = f"-{key}" if active and not question.backwards else key
     return {
         "key": key,
         "title": title,
+        "filter": question.columns.typed.get(key),
         "word": word,
         "href": changed(request, {"sort": "" if word == RANK else word}),
         "turn": ("descending" if question.backwards else "ascending") if active else "",
@@ -133,6 +151,7 @@ def answer_context(found: Answer) -> dict[str, Any]:
         "ranked": found.ranked,
         "axes": found.axes,
         "best": found.best,
+        "filtered": found.filtered,
         "scatter": found.scatter,
         "shown_count": result.total - sum(hidden.values()),
         "hidden": hidden,
@@ -193,16 +212,26 @@ def _own_demands(found: Answer) -> list[Chip]:
 
 
 def _chips(request: HttpRequest, question: Question) -> list[Chip]:
-    """Near misses and rows without a comparable price stay below, whatever a verdict's column
-    asks of the ranked ones: a near miss is what such a filter would always hide."""
-    judged = question.columns.filters.keys() - OFFER_COLUMNS
-    return chips_of(request, question.form) + [
-        replace(chip, words=f"{chip.words}, {RANKED_ONLY}") if chip.key in judged else chip
-        for chip in chips_of(request, question.columns)
+    """Every filter, and of what it is one where that is not all that the page shows."""
+    only = dict.fromkeys(_of_ranked_rows(question), RANKED_ONLY)
+    if question.workload and question.workload.training is None:
+        only |= dict.fromkeys(("tokens", "deadline"), TRAINING_ONLY)
+    chips = chips_of(request, question.form) + chips_of(request, question.columns)
+    return [
+        replace(chip, words=f"{chip.words}, {only[chip.key]}") if chip.key in only else chip
+        for chip in chips
     ]
 
 
+def _of_ranked_rows(question: Question) -> dict[str, str]:
+    """Filters over columns of verdicts by their names. Near misses and rows without a comparable
+    price stay below whatever these ask: a near miss is what such a filter would always hide."""
+    filters = question.columns.filters.keys() - OFFER_COLUMNS
+    return {one.key: one.label for one in question.columns.columns if one.key in filters}
+
+
 RANKED_ONLY = "of ranked rows"
+TRAINING_ONLY = "of training alone"
 
 DEMANDS = {
     name: str(field.label)

@@ -15,7 +15,7 @@ from evaluator.jobs import Workload
 from evaluator.machine import worst_usable_bytes
 from evaluator.memory import MemoryBudget, budget, fit
 from evaluator.plans import Plan
-from marketplace.drawing.memory_bars import CardSize, memory_bars
+from marketplace.drawing.memory_bars import NARROW, CardSize, memory_bars
 from marketplace.forms import gpu_models, preset_names
 from marketplace.views.chips import changed, not_understood
 from marketplace.views.drawings import drawing
@@ -74,13 +74,15 @@ def _answer(form: WorkloadForm) -> dict[str, Any]:
     memory = budget(asked, plan)
     cards = card_sizes(memory)
     larger, batch = _doubled(asked)
+    twice = budget(larger, plan)
     return {
         "workload": asked,
         "plan_asked": plan,
         "memory": memory,
         "cards": cards,
         "smallest": next((card for card in cards if card.word in ("fits", "tight")), None),
-        "bars": memory_bars(memory, budget(larger, plan), cards, batch),
+        "bars": memory_bars(memory, twice, cards, batch),
+        "narrow": memory_bars(memory, twice, cards, batch, NARROW),
         "batch": batch,
         "like": preset_like(asked),
         "document": json.dumps(form.document(form.cleaned_data), indent=2, default=dict),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.collectives import Bound, Operation, Traffic, bus_factor, traffic
+from evaluator.collectives import traffic
+from evaluator.exchanges import Bound, Operation, Traffic, bus_factor
+from evaluator.jobs import Workload
 from evaluator.parameters import total_params
 from evaluator.plans import Plan
 from tests.evaluator.machines import serve, train
@@ -132,3 +135,58 @@ def test_no_more_leaves_a_machine_than_is_sent(
     if group % machines == 0 and machines <= group:
         one = Traffic("x", operation, group, calls, size, "step", machines)
         assert 0 <= one.between_machines_bytes <= one.sent_bytes
+
+
+def worked_out(words: str) -> Fraction:
+    """The numbers of "8,192 tokens x 2 bytes / 2 ranks", multiplied and divided."""
+    found = Fraction(1)
+    for sign, number in re.findall(r"(^| x | / )([\d,]+)", words):
+        value = int(number.replace(",", ""))
+        found = found / value if "/" in sign else found * value
+    return found
+
+
+MOE = serve("mixtral-8x7b-v0.1", input_tokens=1000, concurrency=24)
+
+
+@pytest.mark.parametrize(
+    ("workload", "plan"),
+    [
+        (serve(L8, concurrency=32), Plan(tp=4, pp=2)),
+        (MOE, Plan(dp=4, ep=4)),
+        (MOE, Plan(tp=2, dp=2, ep=4)),
+        (train(L70, recompute="full", global_batch=32), Plan(tp=2, pp=2, virtual=2, dp=2, shard=2)),
+        (train(L8, seq_len=65536), Plan(tp=2, cp=2, dp=2, shard=4)),
+        (train("mixtral-8x7b-v0.1"), Plan(ep=4, dp=4, shard=4)),
+    ],
+)
+def test_an_exchange_says_how_its_bytes_come_about(workload: Workload, plan: Plan) -> None:
+    found = traffic(workload, plan)
+    assert found
+    for one in found:
+        assert worked_out(one.much) == pytest.approx(one.message_bytes, rel=1e-6), one
+        assert one.source
+        assert f"= {one.calls:,}. Buffer" in one.derivation
+
+
+def test_calls_are_told_with_what_repeats_them() -> None:
+    job = train(L70, recompute="full", global_batch=32)
+    tensor, hops, gathers, scatters = traffic(job, Plan(tp=2, pp=2, dp=4, shard=4))
+    assert (
+        tensor.often
+        == "6 (forward, backward and forward again) in each of 40 layers, 8 micro-batches"
+    )
+    assert tensor.calls == 6 * 40 * 8
+    assert hops.often == "forward and backward with 8 micro-batches"
+    assert (gathers.often, scatters.often) == (
+        "16 a step for each of 40 layers",
+        "8 a step for each of 40 layers",
+    )
+    assert tensor.derivation.endswith("Sent by each GPU: calls x buffer x 2 x 1/2 = 129 GB.")
+    assert gathers.derivation.endswith("Sent by each GPU: calls x buffer x 3/4 = 423 GB.")
+
+
+def test_buckets_of_gradients_are_told_by_their_size() -> None:
+    (found,) = traffic(train(L8, global_batch=64), Plan(dp=8))
+    assert found.often == "16.1 GB of gradients in buckets of 25 MiB"
+    assert found.derivation.startswith("Calls: 16.1 GB of gradients in buckets of 25 MiB = 613.")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.collectives import Operation, bus_factor
+from evaluator.exchanges import Operation, bus_factor
 from evaluator.gpus import GpuSpec
 from evaluator.link_costs import (
     Fabric,

@@ -85,3 +85,30 @@ def test_the_word_follows_both_ends() -> None:
 def test_a_model_without_dimensions_moves_an_unknown_amount() -> None:
     shape = replace(TRAIN.model, dimensioned=False)
     assert link_rates(replace(TRAIN, model=shape), Plan(tp=8), FAST) == ()
+
+
+def test_a_rate_says_the_seconds_and_the_links_it_comes_from() -> None:
+    (rate,) = link_rates(TRAIN, Plan(tp=8), machine(None))
+    assert rate.busy
+    assert rate.needed == pytest.approx(rate.exchange.sent_bytes / rate.busy)
+    assert [name for name, _ in rate.links] == [
+        "PCIe without peer access, 63 GB/s",
+        "PCIe with peer access, 63 GB/s",
+        "NVSwitch between all GPUs, 450 GB/s",
+    ]
+    assert rate.given
+    assert rate.given.low == min(span.low for _, span in rate.links)
+    assert rate.given.high == max(span.high for _, span in rate.links)
+    (known,) = link_rates(TRAIN, Plan(tp=8), FAST)
+    assert [span for _, span in known.links] == [known.given]
+
+
+def test_a_rate_between_machines_names_the_network_that_is_stated() -> None:
+    two = replace(FAST, inter_node=declared("ib_ndr", "a test"))
+    network = "a network with 50 GB/s for each GPU"
+    hop, *_ = link_rates(SERVE, Plan(pp=16, nodes=2), two)
+    assert [name for name, _ in hop.links] == [network]
+    gather, *_ = link_rates(TRAIN, Plan(dp=16, shard=16, nodes=2), two)
+    assert [name for name, _ in gather.links] == [
+        f"NVSwitch between all GPUs, 450 GB/s and {network}"
+    ]

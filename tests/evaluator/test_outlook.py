@@ -11,11 +11,12 @@ import pytest
 from evaluator.facts import UNKNOWN
 from evaluator.jobs import Workload
 from evaluator.machine import LinkClass
-from evaluator.outlook import Outlook, Price, outlook_of, queue_words, words_of
+from evaluator.outlook import Outlook, Price, deadline_words, outlook_of, queue_words, words_of
 from evaluator.plans import Plan
 from evaluator.prices import TimeUnit
 from evaluator.queueing import OpenLoop
-from evaluator.spending import InTime
+from evaluator.ranges import Range
+from evaluator.spending import InTime, meets
 from tests.evaluator.cards import served, trained
 from tests.evaluator.machines import known
 from tests.evaluator.test_scaling import machine
@@ -47,6 +48,14 @@ def test_a_deadline_is_judged_by_the_slow_end() -> None:
     assert found.word is InTime.YES
     late = seen(trained(tokens_to_train=10**10, deadline_hours=1.0), SHARDED)
     assert late.late
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [(21, "in time with 1 hour to spare"), (24, "in time with 4 hours to spare")],
+)
+def test_hours_to_spare_are_counted_in_words(limit: float, words: str) -> None:
+    assert deadline_words(meets(limit, Range(5, 10, 20))) == words
 
 
 def test_a_job_without_an_end_has_no_hours_but_a_price_per_token() -> None:

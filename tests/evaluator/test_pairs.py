@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.collectives import Operation, Traffic
 from evaluator.connections import Fault, FaultKind, Rate, Topology
+from evaluator.exchanges import Operation, Traffic
 from evaluator.facts import Fact, Grade, declared
 from evaluator.findings import Code
 from evaluator.grouping import assign
@@ -131,6 +131,20 @@ def test_each_situation_has_its_word_and_its_finding(
     assert found.word is word
     codes = [one.code for one in found.findings]
     assert code in codes if code else codes == []
+
+
+@pytest.mark.parametrize(
+    ("topology", "words"),
+    [
+        (PAIRS, "leaves the fast islands (0, 1; 2, 3; 4, 5; 6, 7): "),
+        (replace(uniform(8, "NODE"), numa=SOCKETS), "finds no fast island to stay on: "),
+    ],
+)
+def test_a_group_that_no_island_holds_names_the_islands_there_are(
+    topology: Topology, words: str
+) -> None:
+    plan = TP4 if topology is PAIRS else TP8
+    assert words in verdict(plan, topology).findings[0].sentence
 
 
 MADE_ELSEWHERE = {"own_evidence", "evidence_mismatch", "measured_elsewhere", "link_suspected"}

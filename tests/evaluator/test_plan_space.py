@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.collectives import Operation, traffic
+from evaluator.collectives import traffic
+from evaluator.exchanges import Operation
 from evaluator.facts import UNKNOWN
 from evaluator.findings import Code
 from evaluator.jobs import Schedule, Workload

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 
@@ -122,6 +123,16 @@ def test_what_does_not_fit_is_an_answer_with_the_smallest_change() -> None:
     assert single.changes[0].words in single.reasons[-1]
     (found,) = [one for one in single.findings if one.code is Code.DOES_NOT_FIT]
     assert found.remedy == single.changes[0].words
+
+
+def test_sizes_of_a_thousand_and_more_are_told_with_their_thousands_apart() -> None:
+    single = judge(preset(TRAIN_70B), machine("L4", 1)).single
+    assert single is not None
+    (found,) = [one for one in single.findings if one.code is Code.DOES_NOT_FIT]
+    told = [*single.reasons, found.sentence, *(one.words for one in single.changes)]
+    large = [one for one in told if re.search(r"\d{4,}(\.\d)? GiB", one)]
+    assert re.search(r"\d,\d{3}(\.\d)? GiB", " ".join(told))
+    assert large == []
 
 
 def test_every_rejected_plan_says_why_and_the_brief_judgement_agrees_on_status() -> None:

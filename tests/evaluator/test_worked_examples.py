@@ -11,9 +11,10 @@ from __future__ import annotations
 import pytest
 
 from evaluator.calibration import figure
-from evaluator.collectives import Operation, bus_factor, traffic
+from evaluator.collectives import traffic
 from evaluator.engine_load import EngineModel
 from evaluator.estimates import Result, Setting, estimate
+from evaluator.exchanges import Operation, bus_factor
 from evaluator.flops import published_flops
 from evaluator.gpus import GpuSpec
 from evaluator.jobs import Schedule, Workload

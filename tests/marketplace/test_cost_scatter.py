@@ -65,7 +65,7 @@ def test_nothing_is_drawn_without_a_time_and_a_cost() -> None:
 def test_the_words_name_the_cheapest_and_the_fastest() -> None:
     found = cost_scatter([spot("#1", 10, 5), spot("#2", 2, 50), spot("#3", 20, 60)], "h", "USD")
     assert found is not None
-    assert "Cheapest of 3: #1" in found.description
+    assert "Cheapest of the 3 shown: #1" in found.description
     assert "Fastest: #2" in found.description
     assert "than #2, #1, by typical values" in found.description
     assert [point.best for point in found.points] == [True, True, False]
@@ -78,11 +78,24 @@ def test_one_that_is_both_is_said_once() -> None:
     assert found.line == ""
 
 
+def test_of_two_that_are_equally_fast_the_cheaper_one_is_named() -> None:
+    found = cost_scatter([spot("#2", 1, 2), spot("#1", 1, 1)], "hours", "USD")
+    assert found is not None
+    assert found.description.startswith("#1 8x H100, Ridge is both the cheapest and the fastest")
+
+
 def test_figures_have_three_digits_and_no_power_of_ten() -> None:
     assert [figure(one) for one in (0.00123, 1.0, 12.34, 99.99, 123.4, 1234567.0)] == [
         "0.00123", "1", "12.3", "100", "123", "1,234,567",
     ]  # fmt: skip
     assert span(Range(3.001, 3.002, 3.003)) == "3"
+
+
+def test_both_ends_of_a_range_are_equally_exact() -> None:
+    assert span(Range(0.34, 0.4, 0.454)) == "0.340–0.454"
+    assert span(Range(9.31, 11, 13)) == "9.31–13.0"
+    assert span(Range(46.3, 100, 1707.4)) == "46.3–1,707"
+    assert span(Range(9.9951, 50, 99.96)) == "10.0–100"
 
 
 def test_the_drawing(snapshot: SnapshotAssertion) -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.collectives import traffic
-from evaluator.link_verdicts import LinkVerdict, LinkWord
+from evaluator.link_verdicts import GroupVerdict, LinkVerdict, LinkWord
+from evaluator.links import Use
 from evaluator.memory import budget
 from evaluator.placement import placement_of
 from evaluator.plans import Plan
@@ -20,8 +21,17 @@ from evaluator.workload import parse_workload, workload_presets
 from marketplace.drawing.axes import powers, ticks, tiers
 from marketplace.drawing.loglog import Measure, loglog
 from marketplace.drawing.memory_bars import KEPT_FREE, WORD, CardSize, memory_bars
-from marketplace.drawing.plan_diagram import LETTERS, PlanDiagram, plan_diagram
-from marketplace.drawing.timeline import LEFT, RIGHT, WIDTH, strip_of_step, table_of, timeline
+from marketplace.drawing.plan_diagram import PlanDiagram, plan_diagram
+from marketplace.drawing.plan_wires import LETTERS, STACKED, TOLD, Spacing
+from marketplace.drawing.timeline import (
+    LEFT,
+    NARROW,
+    RIGHT,
+    WIDTH,
+    strip_of_step,
+    table_of,
+    timeline,
+)
 
 SERVE = parse_workload(workload_presets()["serve-llama-8b"])
 TRAIN = parse_workload(workload_presets()["train-llama-70b"])
@@ -31,11 +41,11 @@ CARDS = [
 ]
 
 
-def diagram(plan: Plan, word: LinkWord = LinkWord.CLAIMED) -> PlanDiagram:
+def diagram(plan: Plan, word: LinkWord = LinkWord.CLAIMED, spacing: Spacing = TOLD) -> PlanDiagram:
     workload = SERVE if plan.replicas > 1 else TRAIN
     placed = placement_of(workload.model, plan, None)
     moved = traffic(workload, plan, trainable_params(workload))
-    return plan_diagram(plan, placed, moved, LinkVerdict(word, "A reason."))
+    return plan_diagram(plan, placed, moved, LinkVerdict(word, "A reason."), spacing)
 
 
 PLANS = [
@@ -55,9 +65,10 @@ PLANS = [
 ]
 
 
+@pytest.mark.parametrize("spacing", [TOLD, STACKED], ids=["wide", "narrow"])
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.key)
-def test_boxes_of_a_plan_lie_inside_the_picture_and_apart(plan: Plan) -> None:
-    drawn = diagram(plan)
+def test_boxes_of_a_plan_lie_inside_the_picture_and_apart(plan: Plan, spacing: Spacing) -> None:
+    drawn = diagram(plan, spacing=spacing)
     for box in drawn.boxes:
         assert 0 <= box.x < box.x + box.width <= drawn.width
         assert 0 <= box.y < box.bottom <= drawn.height
@@ -67,6 +78,60 @@ def test_boxes_of_a_plan_lie_inside_the_picture_and_apart(plan: Plan) -> None:
         assert all(chip.y + chip.side <= box.bottom for chip in box.chips)
     places = {(box.x, box.y) for box in drawn.boxes}
     assert len(places) == len(drawn.boxes)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.key)
+def test_on_a_narrow_screen_all_parts_stand_one_below_the_other(plan: Plan) -> None:
+    drawn, wide = diagram(plan, spacing=STACKED), diagram(plan)
+    assert drawn.width <= PHONE
+    assert len({box.x for box in drawn.boxes}) == 1
+    assert all(one.bottom < next_.y for one, next_ in pairwise(drawn.boxes))
+    assert {wire.what: wire.words for wire in drawn.arrows} == {
+        wire.what: wire.words for wire in wide.arrows
+    }
+
+
+PHONE = 318.0
+"""Pixels that a panel of a page of 390 leaves for its picture."""
+
+
+def test_each_arrow_has_the_word_of_its_own_link() -> None:
+    plan = Plan(tp=2, pp=2, dp=4, shard=4, nodes=2)
+    parts = (
+        GroupVerdict("", LinkWord.CLAIMED, "", "", use=Use.TENSOR),
+        GroupVerdict("", LinkWord.UNKNOWN, "", "", machines=2, use=Use.PIPELINE),
+        GroupVerdict("", LinkWord.INSUFFICIENT, "", "", use=Use.SHARDED),
+    )
+    moved = traffic(TRAIN, plan, trainable_params(TRAIN))
+    link = LinkVerdict(LinkWord.INSUFFICIENT, "A reason.", parts=parts)
+    drawn = plan_diagram(plan, placement_of(TRAIN.model, plan, 8), moved, link)
+    assert {(wire.what, wire.word.value, wire.letter) for wire in drawn.wires} == {
+        ("inside a group", "claimed", "C"),
+        ("between stages", "unknown", "?"),
+        ("between shards", "insufficient", "X"),
+    }
+    assert drawn.patterns == [("claimed", "C"), ("unknown", "?"), ("insufficient", "X")]
+
+
+def test_a_group_over_two_machines_has_two_links() -> None:
+    plan = Plan(dp=16, shard=16, nodes=2)
+    parts = (
+        GroupVerdict("", LinkWord.UNKNOWN, "", "", machines=2, use=Use.SHARDED),
+        GroupVerdict("", LinkWord.PROVEN, "", "", use=Use.SHARDED),
+    )
+    moved = traffic(TRAIN, plan, trainable_params(TRAIN))
+    link = LinkVerdict(LinkWord.UNKNOWN, "A reason.", parts=parts)
+    drawn = plan_diagram(plan, placement_of(TRAIN.model, plan, 8), moved, link)
+    assert [box.machine for box in drawn.boxes] == [0, 0, 1]
+    assert [wire.word.value for wire in drawn.wires] == ["proven", "unknown"]
+
+
+def test_groups_that_share_experts_are_no_copies() -> None:
+    routed = parse_workload({"task": "serve", "model": {"preset": "mixtral-8x7b-v0.1"}})
+    plan, link = Plan(dp=4, ep=4), LinkVerdict(LinkWord.UNKNOWN, "A reason.")
+    drawn = plan_diagram(plan, placement_of(routed.model, plan, 4), traffic(routed, plan), link)
+    assert [box.title for box in drawn.boxes] == ["group 1", "group 2", "group 4"]
+    assert drawn.notes == ("1 of 4 groups is left out of the picture.",)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.key)
@@ -83,7 +148,13 @@ def test_what_exchanges_nothing_has_no_wire() -> None:
 
 
 def test_each_word_of_a_link_has_its_letter() -> None:
-    assert {diagram(Plan(tp=2), word).letter for word in LETTERS} == {"P", "C", "?", "X", ""}
+    assert {diagram(Plan(tp=2), word).wires[0].letter for word in LETTERS} == {
+        "P",
+        "C",
+        "?",
+        "X",
+        "",
+    }
 
 
 def test_a_wire_names_two_exchanges_and_counts_the_rest() -> None:
@@ -159,16 +230,52 @@ def test_a_step_is_ordered_as_work_transfer_wait() -> None:
     )
 )
 def test_every_lane_and_whisker_lies_inside_the_timeline(totals: list[Range]) -> None:
+    for width in (WIDTH, NARROW):
+        lies_inside(totals, width)
+
+
+def lies_inside(totals: list[Range], width: float) -> None:
     strips = [
         strip_of_step(f"plan {n}", total, [("attention", 1.0)]) for n, total in enumerate(totals)
     ]
-    drawn = timeline(strips, "one step")
+    drawn = timeline(strips, "one step", width)
     assert drawn is not None
     for row, total in zip(drawn.rows, totals, strict=True):
-        assert LEFT <= row.low <= row.end <= row.high + 1e-6 <= WIDTH - RIGHT + 1
-        assert all(piece.x + piece.width <= WIDTH for lane in row.lanes for piece in lane.pieces)
+        assert LEFT <= row.low <= row.end <= row.high + 1e-6 <= width - RIGHT + 1
+        assert all(piece.x + piece.width <= width for lane in row.lanes for piece in lane.pieces)
         assert bool(row.beyond) or total.high <= 3.01 * max(one.typical for one in totals)
     assert drawn.description.count("for one step") == len(totals)
+
+
+def test_steps_of_other_sizes_are_told_with_their_tokens() -> None:
+    terms = [("attention", 2.0), ("pipeline hops", 2.0)]
+    one, eight = (
+        strip_of_step(f"FSDP over {ranks} GPUs (does not fit)", Range(3, 4, 6), terms, tokens=n)
+        for ranks, n in ((1, 8192), (8, 65536))
+    )
+    assert (one.work, eight.work) == (
+        "8,192 tokens, 2,048 tokens/s",
+        "65,536 tokens, 16,384 tokens/s",
+    )
+    drawn = timeline([one, eight], "one optimizer step", NARROW)
+    assert drawn is not None
+    assert (
+        "4 s (3 to 6) for one optimizer step of 65,536 tokens, 16,384 tokens/s" in drawn.description
+    )
+    lines = [line for row in drawn.rows for line, _ in row.names]
+    assert len(lines) == 4
+    assert all(len(line) * 7.4 <= NARROW for line in lines)
+    assert [row["seconds"] for row in table_of([one])] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("width", [340.0, 640.0])
+def test_bars_and_the_words_of_their_cards_lie_inside(width: float) -> None:
+    memory = budget(SERVE, Plan())
+    bars = memory_bars(memory, memory, CARDS, "twice", width)
+    assert bars is not None
+    assert bars.width == width
+    assert all(bar.high <= width for bar in bars.bars)
+    assert all(WORD / 2 <= line.words_x <= width - WORD / 2 for line in bars.lines)
 
 
 def test_nothing_timed_is_nothing_drawn() -> None:

@@ -63,6 +63,21 @@ def test_pages_show_each_row_once_and_the_unknown_last(
     assert found == order
 
 
+@given(COUNTS, NAMES, st.data())
+def test_what_is_alike_is_looked_up_as_it_would_be_searched_for(
+    counts: list[int | None], names: list[str | None], data: st.DataObject
+) -> None:
+    length = min(len(counts), len(names))
+    held = made(counts[:length], names[:length])
+    prices = data.draw(st.lists(st.sampled_from([1.0, 2.0, np.nan]), min_size=length, max_size=25))
+    held.numbers["price"] = np.array(prices[:length], dtype=float)  # type: ignore[index]
+    held.gone[::3] = True
+    for gpu, gpus in (("h100", 4), ("B200", 1), ("absent", 1)):
+        same = {"gpu": Check("is", gpu.casefold()), "gpus": Check("eq", gpus)}
+        found = held.page(held.where(same), "price", 0, 25)
+        assert tuple(held.alike(gpu, gpus)) == found.keys
+
+
 def test_a_place_counts_although_its_row_passes_no_longer() -> None:
     held = made([1, 2, 3, 4])
     found = held.page(held.where({"gpus": parse_numbers("!=2")}), "gpus", after=6, size=9)

@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from syrupy.assertion import SnapshotAssertion
 
 from evaluator.budgets import Component, Fit, FitWord, MemoryBudget, RankBudget
-from evaluator.collectives import Operation, Traffic
+from evaluator.exchanges import Operation, Traffic
 from evaluator.link_verdicts import LinkVerdict, LinkWord
 from evaluator.machine import LinkClass
 from evaluator.placement import placement_of
@@ -24,7 +24,8 @@ from evaluator.shares import Allowance
 from evaluator.units import GIB
 from marketplace.drawing.loglog import LogLog, Measure, loglog
 from marketplace.drawing.memory_bars import CardSize, MemoryBars, memory_bars
-from marketplace.drawing.plan_diagram import SMALL, TOLD, PlanDiagram, Spacing, plan_diagram
+from marketplace.drawing.plan_diagram import PlanDiagram, plan_diagram
+from marketplace.drawing.plan_wires import SMALL, STACKED, TOLD, Spacing
 from marketplace.drawing.timeline import Stretch, Strip, Timeline, timeline
 from marketplace.link_matrix import link_matrix
 from marketplace.pictures import fit_bar, memory_picture, scatter_picture
@@ -90,6 +91,7 @@ PICTURES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "memory bars": ("workload/_bars.svg", {"bars": bars()}),
     "a plan": ("plans/_diagram.svg", {"diagram": diagram()}),
+    "a plan, narrow": ("plans/_diagram.svg", {"diagram": diagram(STACKED), "mark": "-narrow"}),
     "a plan, small": ("plans/_mini.svg", {"diagram": diagram(SMALL)}),
     "times": ("plans/_times.svg", {"times": times()}),
     "scaling": ("scaling/_loglog.svg", {"chart": curve()}),

@@ -82,6 +82,33 @@ def test_row_0_stays_on_top_and_says_that_a_filter_excludes_it(
     assert "2 are hidden because a filter excludes them" in text
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("hourly=>=15", "for 15.00 USD per hour"),
+        ("hourly=<=2.49", "One GPU is enough"),
+        ("hourly=<=1", "No listing that passes the filters holds Serve Llama 3.1 8B"),
+        ("min_grade=measured", "No listing that passes the filters holds Serve Llama 3.1 8B"),
+    ],
+)
+def test_the_answer_passes_the_filters(
+    client: Client, catalog: Source, query: str, told: str
+) -> None:
+    text = page(client, f"{SERVE}&{query}")
+    assert told in text.partition('id="answer"')[2].partition("</h1>")[0]
+
+
+def test_what_to_do_is_told_of_rows_that_pass(client: Client, catalog: Source) -> None:
+    advised = client.get(f"{SERVE}&hourly=20..25").context["advised"]
+    assert [row.cost_per_hour for row, _ in advised] == [Decimal(20)]
+
+
+def test_what_filters_of_ranked_rows_leave_alone_says_so(client: Client, catalog: Source) -> None:
+    told = "Filters of ranked rows take none of them away: Status, Per hour."
+    assert told in page(client, f"{SERVE}&hourly=<=15&status=ready&place=not+mars")
+    assert "take none of them away" not in page(client, f"{SERVE}&place=not+mars")
+
+
 def test_every_listing_is_shown_or_counted_with_its_reason(client: Client, catalog: Source) -> None:
     for query in ("", "&hourly=>=20", "&limit=2", "&limit=1&hourly=<30", "&group=yes"):
         context = client.get(SERVE + query).context
@@ -176,6 +203,39 @@ def test_columns_are_picked(client: Client, catalog: Source) -> None:
     ]
 
 
+def test_the_head_of_a_column_holds_its_filter(client: Client, catalog: Source) -> None:
+    text = page(client, f"{SERVE}&hourly=<=15")
+    heads = text.partition('id="ranked"')[2].partition("</thead>")[0]
+    assert (
+        'href="#id_hourly"><span class="hide">Filter of Per hour:</span> <bdi>&lt;=15</bdi>'
+        in heads
+    )
+    assert (
+        'href="#id_memory"><span class="hide">Filter of Memory per GPU, GiB:</span> filter' in heads
+    )
+    assert text.count('id="id_hourly"') == text.count('id="id_memory"') == 1
+
+
+def test_every_order_can_be_picked_without_a_head_to_press(client: Client, catalog: Source) -> None:
+    picked = {
+        address: [word for word, _, chosen in client.get(address).context["orders"] if chosen]
+        for address in (SERVE, f"{SERVE}&sort=-cost", f"{SERVE}&sort=-rank")
+    }
+    assert list(picked.values()) == [[""], ["-cost"], ["-rank"]]
+    assert '<option value="-cost" selected>Cost of tokens, turned round</option>' in page(
+        client, f"{SERVE}&sort=-cost"
+    )
+
+
+def test_an_answer_for_another_workload_renames_its_columns(
+    client: Client, catalog: Source
+) -> None:
+    answer = client.get(f"{TRAIN}&tokens=1000000000", headers={"HX-Request": "true"})
+    text = " ".join(answer.content.decode().split())
+    assert '<span id="name-time" hx-swap-oob="true">Time to finish, hours</span>' in text
+    assert 'href="/workloads/?workload=train-llama-70b" hx-swap-oob="true"' in text
+
+
 def test_the_usual_columns_are_no_choice(client: Client, catalog: Source) -> None:
     usual = [one.key for one in client.get(SERVE).context["columns"].columns if one.shown]
     ticked = "".join(f"&show={key}" for key in usual if key not in ("machine", "plan"))
@@ -218,13 +278,17 @@ def test_tokens_and_deadline_mean_nothing_to_a_served_model(
     context = client.get(f"{SERVE}&tokens=1000&deadline=1").context
     assert context["workload"].training is None
     assert context["best"] is not None
+    assert [one.words for one in context["chips"]] == [
+        "Tokens to train: 1,000, of training alone",
+        "Deadline, hours: 1, of training alone",
+    ]
 
 
 def test_the_scatter_states_its_finding_and_comes_as_a_table(
     client: Client, catalog: Source
 ) -> None:
     text = page(client, SERVE)
-    assert "Cheapest of 6:" in text or "both the cheapest and the fastest of 6" in text
+    assert "of the 6 shown: " in text
     assert "<summary>As table</summary>" in text
 
 

@@ -18,7 +18,7 @@ from tests.pages.everything import addresses, make_everything, save_an_answer
 pytestmark = pytest.mark.django_db
 
 NUMBER = re.compile(
-    r"\d[\d,.]*(?:–[\d,.]+)? ?(?:GiB|GB/s|MB/s|tokens/s|ms\b|s\b|h\b|hours|USD|EUR|%|GPUs:)"
+    r"\d[\d,.]*(?:–[\d,.]+)? ?(?:GiB|GB|MB|kB|tokens/s|ms\b|s\b|h\b|hours|USD|EUR|%|GPUs:)"
 )
 GIVEN = (
     "bdi, time, code, pre, form, nav, .chips, .echo, .count, .eyebrow, svg, [data-given], .status"

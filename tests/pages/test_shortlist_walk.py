@@ -11,6 +11,8 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
 from marketplace.models import Listing
+from marketplace.views.answers import UNSAID
+from marketplace.views.ranked import columns_for
 from tests.pages.catalog import make_listing, make_source
 from tests.pages.conftest import Visit, Visitor
 
@@ -84,6 +86,32 @@ def test_filter_compare_keep_and_share(visit: Visitor, catalog: Listing, scripts
     assert [one.strangers for one in (seen, stranger)] == [[], []]
 
 
+def test_ticks_outlive_a_filter_and_one_enter_asks_once(visit: Visitor, catalog: Listing) -> None:
+    seen = visit()
+    page = seen.open("/")
+    for box in page.locator("#results input[name=pick]").all()[:3]:
+        box.check()
+    page.click("summary:has-text('Columns and their filters')")
+    answers: list[str] = []
+    page.on("requestfinished", lambda done: answers.append(done.url))
+    page.fill("#id_hourly", "12..30")
+    page.press("#id_hourly", "Enter")
+    page.wait_for_selector("a.chip:has-text('Per hour: 12..30')")
+    page.wait_for_load_state("networkidle")
+    assert sum("hourly=" in url for url in answers) == 1, (
+        "the change and the submit of one Enter are one question"
+    )
+    ticked = page.locator("#results input[name=pick]:checked")
+    assert ticked.count() == 3
+    page.fill("#id_hourly", "20..30")
+    page.press("#id_hourly", "Enter")
+    page.wait_for_selector("a.chip:has-text('Per hour: 20..30')")
+    assert ticked.count() == 2, "row 0 stays on top, Machine 0 is gone"
+    page.click("text=Compare the ticked")
+    page.wait_for_selector("h1:has-text('differ in')")
+    assert seen.complaints == []
+
+
 def test_a_refused_expression_is_said_where_it_was_typed(visit: Visitor, catalog: Listing) -> None:
     page = visit(scripts=False).open("/?hourly=%3E%3Dcheap")
     assert page.locator("details.columns").get_attribute("open") is not None
@@ -104,6 +132,50 @@ def test_rows_are_ticked_and_compared_by_keyboard_alone(visit: Visitor, catalog:
             page.keyboard.press("Enter")
             break
     page.wait_for_selector("h1:has-text('differ in')")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_head_of_a_column_leads_to_its_filter(
+    visit: Visitor, catalog: Listing, scripts: bool
+) -> None:
+    page = visit(scripts=scripts).open("/")
+    assert not page.locator("#id_hourly").is_visible()
+    page.locator("#ranked th a.filter:has-text('Per hour')").press("Enter")
+    page.locator("#id_hourly:focus").wait_for()
+    page.keyboard.type("12..20")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#ranked th a.filter:has-text('12..20')")
+    assert rows(page) == ["8x H100 SXM one", "Machine 0", "Machine 1"]
+
+
+def test_a_narrow_screen_sorts_too(visit: Visitor, catalog: Listing) -> None:
+    page = visit(width=390).open("/")
+    page.select_option("#id_sort", label="Per hour, turned round")
+    page.wait_for_url("**sort=-hourly**")
+    page.wait_for_selector("#ranked tbody tr:nth-child(2):has-text('Machine 2')")
+    assert rows(page)[1:] == ["Machine 2", "Machine 1", "Machine 0"]
+
+
+def test_columns_take_the_words_of_the_workload_that_is_picked(
+    visit: Visitor, catalog: Listing
+) -> None:
+    page = visit().open("/?time=%3C%3D900")
+    assert page.inner_text("#name-time") == "Time per token, ms"
+    page.select_option("#id_workload", label="Train Llama 3.1 70B")
+    page.wait_for_selector("#name-time:has-text('Time to finish, hours')")
+    assert page.get_attribute("#edit-workload", "href") == "/workloads/?workload=train-llama-70b"
+
+
+def test_with_every_column_words_stay_whole_and_the_page_does_not_scroll(
+    visit: Visitor, catalog: Listing
+) -> None:
+    every = "&".join(f"show={one.key}" for one in columns_for(UNSAID) if not one.fixed)
+    page = visit().open(f"/?{every}")
+    heads = page.locator("#ranked thead th").all()
+    assert len(heads) == 1 + len(columns_for(UNSAID))
+    lines = {head.inner_text(): head.locator("a").first.bounding_box() for head in heads}
+    assert {name for name, box in lines.items() if box is None or box["height"] > 3 * 18} == set()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
 def test_every_picture_says_what_it_shows(visit: Visitor, catalog: Listing) -> None:
