@@ -12,9 +12,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from syrupy.assertion import SnapshotAssertion
 
-from marketplace.fleets import forget_fleet
 from marketplace.models import Listing, SavedShortlist
-from marketplace.shelf import forget_shelf
+from marketplace.offers import forget_catalog
 from tests.pages.large_catalog import fill
 
 pytestmark = pytest.mark.django_db
@@ -61,8 +60,7 @@ def counted(client: Client) -> dict[str, dict[str, int]]:
     """Of a first visit after a change of the catalog, and of one that follows it."""
     found = {}
     for name, address in addresses().items():
-        forget_fleet()
-        forget_shelf()
+        forget_catalog()
         found[name] = {"first": queries(client, address), "later": queries(client, address)}
     return found
 
