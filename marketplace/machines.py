@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -22,7 +20,8 @@ from evaluator.units import GB, GIB
 from marketplace import models
 from marketplace.locks import lock_in
 from marketplace.models import Listing, RentedMachine
-from marketplace.models.evidence import COUNTING, EvidenceState
+from marketplace.models.evidence import COUNTING
+from marketplace.rented import counting_facts
 
 COLUMNS = (
     "gpu_model",
@@ -110,77 +109,6 @@ def plain_machine(hardware: tuple[Any, ...], ambiguous: bool) -> Machine:
 def configuration_of(listing: Listing) -> str:
     """Fingerprint of the listing's machine, for `Listing.configuration`."""
     return machine_of(listing).fingerprint()
-
-
-def counting_facts(
-    rented: RentedMachine, states: Sequence[str] = COUNTING
-) -> QuerySet[models.Fact]:
-    """Facts of the evidence that stands for one machine."""
-    rows = models.Fact.objects.filter(
-        evidence__machine=rented,
-        evidence__uploaded_by=rented.opened_by_id,
-        evidence__state__in=states,
-        evidence__mismatch="",
-    )
-    return rows.order_by("name", "-grade", "-as_of")
-
-
-def own_machines(viewer: User | AnonymousUser | None, listings: Any) -> dict[int, RentedMachine]:
-    """The machine that a viewer rented last under each listing, where evidence of it stands.
-
-    `listings` is a query of listings or their keys. Nobody sees another one's machine here.
-    """
-    if viewer is None or not viewer.is_authenticated:
-        return {}
-    rows = RentedMachine.objects.filter(
-        listing__in=listings,
-        evidence__uploaded_by=viewer,
-        evidence__state__in=COUNTING,
-        evidence__mismatch="",
-    )
-    return {row.listing_id: row for row in rows.distinct().order_by("opened_at", "pk")}
-
-
-def rented_under(viewer: User | AnonymousUser | None) -> list[int]:
-    """Keys of the listings under which a viewer brought anything at all."""
-    if viewer is None or not viewer.is_authenticated:
-        return []
-    rows = models.Evidence.objects.filter(uploaded_by=viewer).order_by()
-    return list(rows.values_list("listing", flat=True).distinct())
-
-
-def facts_by_machine(rented: Iterable[RentedMachine]) -> dict[int, list[models.Fact]]:
-    """As `counting_facts` of each machine by its key, in one query. Each fact knows the `state` of
-    its evidence."""
-    found: dict[int, list[models.Fact]] = {one.pk: [] for one in rented}
-    of_its_renter = Q(evidence__uploaded_by=F("evidence__machine__opened_by"))
-    of_nobody = Q(evidence__uploaded_by=None, evidence__machine__opened_by=None)
-    rows = models.Fact.objects.filter(
-        of_its_renter | of_nobody,
-        evidence__machine__in=found,
-        evidence__state__in=COUNTING,
-        evidence__mismatch="",
-    ).annotate(machine=F("evidence__machine"), state=F("evidence__state"))
-    for row in in_order(rows):
-        found[row.machine].append(row)
-    return found
-
-
-def in_order(facts: Iterable[models.Fact]) -> list[Any]:
-    """By name, the strongest first and the newest of equals first."""
-    by_age = sorted(facts, key=lambda one: one.as_of, reverse=True)
-    return sorted(by_age, key=lambda one: (one.name, -one.grade))
-
-
-def pending_among(rented: Iterable[RentedMachine]) -> set[int]:
-    """Keys of the machines that are known by evidence that no curator has accepted."""
-    rows = models.Evidence.objects.filter(
-        machine__in=[one.pk for one in rented],
-        uploaded_by=F("machine__opened_by"),
-        state=EvidenceState.PENDING,
-        mismatch="",
-    )
-    return set(rows.order_by().values_list("machine", flat=True))
 
 
 def lock_of(listing: Listing, column: str) -> Mapping[str, Any] | None:

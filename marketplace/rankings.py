@@ -23,17 +23,11 @@ from marketplace import models
 from marketplace.expressions import Node
 from marketplace.fleets import Offered, offered_now
 from marketplace.listings import current, offerings, own_facts
-from marketplace.machines import (
-    configuration_of,
-    facts_by_machine,
-    machine_of,
-    own_machines,
-    pending_among,
-    rented_under,
-)
+from marketplace.machines import configuration_of, machine_of
 from marketplace.models import Listing, RentedMachine, Verdict
 from marketplace.offers import offers_on
 from marketplace.own_offers import Own, looks_of, seen_by, with_own
+from marketplace.rented import facts_by_machine, own_machines, pending_among, rented_under
 from marketplace.shelf import shelf
 
 UNSEEN = f"their source has not been seen for {settings.HIDDEN_HOURS} hours"
@@ -89,7 +83,7 @@ def _unseen_since(now: datetime) -> datetime:
 
 def offered_to(viewer: Viewer) -> Offered:
     """All current offers as one viewer may judge them; the same for all who rented nothing."""
-    shared, looks = offered_now(lambda: offers_on(shelf())), looks_of(viewer)
+    shared, looks = offered_now(lambda: offers_on(shelf().stock)), looks_of(viewer)
     if not looks:
         return shared
     key = (looks, minute_of(timezone.now()))

@@ -17,9 +17,10 @@ from evaluator.machine import Conflict, LinkClass, Machine
 from evaluator.sightings import Seen
 from marketplace.evidence import Viewer, evidence_visible_to
 from marketplace.link_matrix import LinkMatrix, picture_of
-from marketplace.machines import fact_of, facts_by_machine, in_order, machine_of
+from marketplace.machines import fact_of, machine_of
 from marketplace.models import Evidence, Fact, Listing, RentedMachine
 from marketplace.models.evidence import COUNTING, EvidenceState
+from marketplace.rented import facts_by_machine, in_order
 from marketplace.seen import SeenLine, seen_lines
 
 MOST_SHOWN = 100

@@ -22,9 +22,10 @@ from evaluator.verdict import MachineVerdict, PlanVerdict
 from evaluator.workload import workload_presets
 from marketplace import listings
 from marketplace.forms import Demands, PastedDemands, PresetDemands, gpu_models
-from marketplace.machines import facts_by_machine, machine_of, own_machines
+from marketplace.machines import machine_of
 from marketplace.models import Listing
 from marketplace.rankings import Viewer
+from marketplace.rented import facts_by_machine, own_machines
 from marketplace.seen import SHOWN
 from marketplace.templatetags.present import (
     cost_on,

@@ -27,8 +27,9 @@ from marketplace.forms import (
     tokens_field,
     with_end,
 )
-from marketplace.machines import machine_of, own_machines
+from marketplace.machines import machine_of
 from marketplace.models import Listing
+from marketplace.rented import own_machines
 from marketplace.templating.controls import PlainSelect
 
 MOST_GPUS = 72

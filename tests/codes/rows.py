@@ -11,9 +11,9 @@ from evaluator.facts import RanBy
 from evaluator.findings import Code
 from marketplace import rankings
 from marketplace.evidence import Origin, keep, preview, review, seen_elsewhere
-from marketplace.machines import pending_among
 from marketplace.models import Evidence
 from marketplace.models.evidence import EvidenceState
+from marketplace.rented import pending_among
 from tests.codes.pages import Made, Maker
 from tests.pages.catalog import make_listing, make_source
 

@@ -26,9 +26,10 @@ from marketplace.evidence import (
     seen_elsewhere,
     visible_to,
 )
-from marketplace.machines import configuration_of, machine_of, own_machines, pending_among
+from marketplace.machines import configuration_of, machine_of
 from marketplace.models import Evidence, Fact, Listing, RentedMachine
 from marketplace.models.evidence import Change, EvidenceState
+from marketplace.rented import own_machines, pending_among
 from tests.pages.catalog import make_listing, make_source
 
 pytestmark = pytest.mark.django_db

@@ -15,9 +15,10 @@ from evaluator.machine import LinkClass
 from evaluator.verdict import judge
 from evaluator.workload import parse_workload
 from marketplace.evidence import Origin, expire, keep, preview, review, seen_elsewhere
-from marketplace.machines import machine_of, own_machines
+from marketplace.machines import machine_of
 from marketplace.models import Evidence, Listing, RentedMachine
 from marketplace.models.evidence import Change, EvidenceState
+from marketplace.rented import own_machines
 from tests.evaluator.pasted import alike, benchmark_text, matrix_text, plan_of
 from tests.pages.catalog import make_listing, make_source
 

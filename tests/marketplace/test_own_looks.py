@@ -7,10 +7,11 @@ from django.contrib.auth.models import AnonymousUser, User
 
 from evaluator.facts import RanBy
 from marketplace.evidence import Origin, expire, keep, preview, review, visible_to
-from marketplace.machines import counting_facts, machine_of, own_machines, pending_among
+from marketplace.machines import machine_of
 from marketplace.models import Evidence, Listing
 from marketplace.models.evidence import Change, EvidenceState
 from marketplace.own_looks import own_looks
+from marketplace.rented import counting_facts, own_machines, pending_among
 from tests.marketplace.test_evidence import PAIRS, SWITCHED, sample
 from tests.pages.catalog import make_listing, make_source
 

@@ -19,8 +19,7 @@ from django.utils.safestring import mark_safe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketplace.fleets import forget_fleet
-from marketplace.shelf import forget_shelf
+from marketplace.offers import forget_catalog
 from marketplace.templating.controls import Controls
 from marketplace.templating.nodes import Written
 from marketplace.templating.numbers import fixed
@@ -210,6 +209,5 @@ def test_every_page_says_what_django_makes_of_it(
 
 
 def said(client: Client, address: str) -> str:
-    forget_fleet()
-    forget_shelf()
+    forget_catalog()
     return TOKEN.sub(r"\1", client.get(address).content.decode())
