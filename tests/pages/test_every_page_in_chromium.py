@@ -51,12 +51,15 @@ BY_MOUSE_ALONE = """() => {
 def faults(seen: Visit) -> tuple[int, list[tuple[str, str]]]:
     """Pixels beyond the window, and broken rules of axe, with everything unfolded."""
     page = seen.page
+    page.wait_for_function(NOTHING_ASKED)
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     broken = Axe().run(page).response["violations"]
     told = [(one["id"], node["html"][:120]) for one in broken for node in one["nodes"][:1]]
     return excess(seen), told + [(rule, html) for rule, html in page.evaluate(BY_MOUSE_ALONE)]
 
 
+NOTHING_ASKED = "!document.querySelector('.htmx-request:not([hx-trigger^=every])')"
+"""What waits for its answer is dimmed, and has less contrast for as long."""
 SOUND: tuple[int, list[tuple[str, str]]] = (0, [])
 REFUSED = re.compile(r"status of (400|403|404|413|422|500)")
 """The browser itself complains of an answer that is an error."""
