@@ -11,10 +11,12 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from evaluator.bills import Spent, spent_on
 from evaluator.growth import Growth, GrowthRow
 from evaluator.jobs import Workload
 from evaluator.machine import Machine
 from evaluator.memory import budget, max_concurrent_sequences
+from evaluator.outlook import job_on
 from evaluator.scaling import Point
 from evaluator.units import gib
 from evaluator.workload import workload_presets
@@ -88,10 +90,14 @@ def _evidence(request: HttpRequest, row: Listing, machine: Machine) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table of growth; `capacity` is what the memory of its GPUs then holds."""
+    """A row of the table of growth; `capacity` is what the memory of its GPUs then holds.
+
+    `spent` are the hours of a job with an end by what they are for.
+    """
 
     growth: GrowthRow
     capacity: str
+    spent: Spent | None = None
 
 
 def _curves(workload: Workload, machine: Machine, row: Listing) -> dict[str, Any]:
@@ -101,10 +107,16 @@ def _curves(workload: Workload, machine: Machine, row: Listing) -> dict[str, Any
     return {
         "strong": _picture(strong, "strong", "Strong scaling, the same work on more GPUs"),
         "weak": _picture(weak, "weak", "Weak scaling, work that grows with the GPUs"),
-        "rows": [Row(one, _capacity(workload, machine, one.gain.point)) for one in table.rows],
+        "rows": [_row(workload, machine, one) for one in table.rows],
         "serial": table.strong,
         "first": strong[0] if strong else None,
     }
+
+
+def _row(workload: Workload, machine: Machine, one: GrowthRow) -> Row:
+    point, ends = one.gain.point, one.step.hours is not None
+    spent = spent_on(job_on(workload, point.plan, machine, point.rate)) if ends else None
+    return Row(one, _capacity(workload, machine, point), spent)
 
 
 def _table(workload: Workload, machine: Machine, row: Listing) -> Growth:

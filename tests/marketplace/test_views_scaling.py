@@ -226,3 +226,19 @@ def test_what_to_expect_of_a_link_opens_the_links_that_it_spans(
     text = words(page(client, eight))
     assert "NVLink between pairs, 450 GB/s: " in text
     assert "all-reduce of 1 GiB over 8 GPUs" in text
+
+
+def test_without_a_price_the_column_still_has_a_head(client: Client) -> None:
+    free = make_listing(make_source(), amount=None)
+    assert "Cost per 1,000,000 tokens</th>" in words(page(client, free))
+    training = words(page(client, free, workload="train-llama-70b"))
+    assert "Hours, and cost to finish</th>" in training
+
+
+def test_the_hours_of_a_job_open_what_they_are_for(client: Client, eight: Listing) -> None:
+    response = page(client, eight, workload="finetune-llama-8b-lora")
+    first = response.context["rows"][0]
+    assert first.spent.rented == first.growth.step.hours
+    assert "verification 0.5 to 1, work" in words(response)
+    served = page(client, eight, workload="serve-llama-8b").context["rows"]
+    assert all(row.spent is None for row in served)
