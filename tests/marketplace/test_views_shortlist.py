@@ -169,6 +169,16 @@ def test_the_memory_figure_opens_its_derivation(client: Client, catalog: Source)
     assert "Formula, inputs, source" in derived
 
 
+def test_the_weakest_evidence_opens_what_is_known_of_the_machine(
+    client: Client, source: Source
+) -> None:
+    row = make_listing(source, "one", gpu_count=1, link=None)
+    page = " ".join(client.get("/").content.decode().split())
+    opened = f"{row.get_absolute_url()}?workload=serve-llama-8b#attributes-title"
+    assert f'href="{opened}">memory per GPU</a>' in page
+    assert 'id="attributes-title"' in client.get(opened).content.decode()
+
+
 def test_an_empty_catalog_says_what_to_do(client: Client) -> None:
     page = client.get("/").content.decode()
     assert "There is no listing to rank yet." in page
