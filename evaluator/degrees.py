@@ -116,22 +116,36 @@ class Plan:
     @property
     def key(self) -> str:
         """A stable name for addresses and stored rows, such as "tp4-pp2"."""
-        named = [(item.name, getattr(self, item.name)) for item in fields(self)]
-        return "-".join(f"{name}{degree}" for name, degree in named if degree > 1) or "one"
+        return _key(self)
 
     @property
     def label(self) -> str:
         """The plan in words, such as "FSDP over 16 GPUs on 2 machines"."""
-        inside = list(_inside_words(self))
-        words = " × ".join(inside) or "one GPU"
-        if self.replicas > 1:
-            words = f"{self.replicas} replicas" + (f" of {words}" if inside else "")
-        return words + (f" on {self.nodes} machines" if self.nodes > 1 else "")
+        return _label(self)
 
     @property
     def reason(self) -> str:
         """Why the plan stands where it does in the order of narrowness."""
         return REASONS[self.kind]
+
+
+MOST_NAMED = 65536
+"""Plans whose names are kept: the same few hundred are named on every page."""
+
+
+@lru_cache(MOST_NAMED)
+def _key(plan: Plan) -> str:
+    named = [(item.name, getattr(plan, item.name)) for item in fields(plan)]
+    return "-".join(f"{name}{degree}" for name, degree in named if degree > 1) or "one"
+
+
+@lru_cache(MOST_NAMED)
+def _label(plan: Plan) -> str:
+    inside = list(_inside_words(plan))
+    words = " × ".join(inside) or "one GPU"
+    if plan.replicas > 1:
+        words = f"{plan.replicas} replicas" + (f" of {words}" if inside else "")
+    return words + (f" on {plan.nodes} machines" if plan.nodes > 1 else "")
 
 
 def _inside_words(plan: Plan) -> Iterator[str]:
@@ -155,7 +169,7 @@ def _data_words(plan: Plan, *, alone: bool) -> str:
     return f"{name} over {ranks} GPUs" if alone else f"{name} {ranks}"
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(MOST_NAMED)
 def narrowness(plan: Plan) -> tuple[int, ...]:
     """Sort key: fewer GPUs, then fewer machines, then the family that asks least of the links."""
     first = (plan.gpus, plan.nodes, plan.kind, plan.tp, plan.pp, plan.copies, plan.cp)

@@ -290,6 +290,17 @@ def _gathers(job: TrainingJob, form: WeightFormat, plan: Plan) -> Number:
     return _shards(job, plan) | unpacks
 
 
+GATHERED = (
+    "current layer in 16 bits; at most with its gradients, or the embedding with its",
+    "ZeRO-3 and FSDP hold the current layer whole, ZeRO, arXiv 1910.02054, section 5",
+)
+UNPACKED = (
+    "frozen layers unpacked into 16 bits: one, typically two until the first is freed, at most 4",
+    "a product unpacks the weights of its layer, QLoRA, arXiv 2305.14314, section 3",
+)
+"""Formula and source of what is whole for a moment: gathered from its ranks, or out of few bits."""
+
+
 def gathered_components(
     workload: Workload, job: TrainingJob, form: WeightFormat, plan: Plan, rank: RankClass
 ) -> tuple[Component, ...]:
@@ -301,12 +312,13 @@ def gathered_components(
     layer = largest_layer(stage_of(model, rank), plan)
     words = f"{layer * GATHERED_BYTES:,}"
     inputs = (("bytes of the largest layer", words), ("shard ranks", str(plan.shard)))
+    formula, source = GATHERED if _shards(job, plan) else UNPACKED
     at_hand = Component(
         name="gathered_layers",
         bytes=gathered_bytes(layer, rank, table, job, form, plan),
-        formula="current layer in 16 bits; at most with its gradients, or the embedding with its",
+        formula=formula,
         inputs=inputs,
-        source="ZeRO-3 and FSDP hold the current layer whole, ZeRO, arXiv 1910.02054, section 5",
+        source=source,
     )
     if not _shards(job, plan):
         return (at_hand,)

@@ -23,8 +23,8 @@ from evaluator.ranking import Ranking
 from evaluator.shortlist import judge_fleet
 from evaluator.units import SECONDS_PER_HOUR
 from marketplace.expressions import Node, fold
-from marketplace.shelf import Words, compared
 from marketplace.versions import Version, catalog_version
+from marketplace.words import Words, compared
 
 MOST_JUDGED = 8
 """Workloads whose judgements each process keeps for one state of the catalog."""
@@ -179,9 +179,18 @@ def offered_now(read: Read) -> Offered:
     version = (*catalog_version(), timezone.now().date())  # locks end with a day
     with _lock:
         if version not in _kept:
+            before = next(iter(_kept.values()), None)
+            made = _made(*read(), before)
             _kept.clear()
-            _kept[version] = Offered.of(*read())
+            _kept[version] = made
         return _kept[version]
+
+
+def _made(table: OfferTable, machines: Mapping[str, Machine], before: Offered | None) -> Offered:
+    """With all that was judged before, where neither offers nor machines are others."""
+    if before and before.table is table and before.machines == machines:
+        return before
+    return Offered.of(table, machines)
 
 
 def forget_fleet() -> None:

@@ -14,6 +14,7 @@ from evaluator.machine import LinkClass
 
 CELL, SMALL_CELL, FEW = 44.0, 32.0, 10
 """A side of a cell in the picture's own units; smaller where there are more GPUs than a few."""
+MOST_SHRUNK = 560.0
 MOST_DRAWN = 72
 """GPUs of the largest machine that is rented as one; beyond it a paste is no machine."""
 LEFT, TOP, GAP, BRACKET = 74.0, 24.0, 14.0, 18.0
@@ -117,6 +118,11 @@ class LinkMatrix:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
     description: str
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether a phone has room for it, with larger letters in its cells."""
+        return self.width <= MOST_SHRUNK
 
 
 def link_matrix(

@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
+from datetime import date
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from django.db.models import Exists, OuterRef, QuerySet, TextField
 from django.db.models.functions import Cast
+from django.utils import timezone
 
 from evaluator.hardware import Column
 from evaluator.machine import Availability, Machine
 from evaluator.offer_table import Coded, OfferTable
-from evaluator.prices import Quote
-from marketplace.listings import doubts_in, own_facts, quote_of
+from marketplace.fleets import forget_fleet
+from marketplace.in_force import InForce, forget_prices, in_force
+from marketplace.listings import doubts_in, own_facts
 from marketplace.locks import PRICE, lock_in, with_lock
 from marketplace.machines import HARDWARE, is_ambiguous, machine_of, plain_machine
-from marketplace.models import Fact, Listing, Price
-from marketplace.shelf import Shelf, Told, Words, parts_of
+from marketplace.models import Fact, Listing
+from marketplace.shelf import forget_shelf
+from marketplace.stock import Stock
+from marketplace.words import Words
 
-QUOTE = ("amount_text", "currency", "unit", "basis", "purchase", "term", "words")
-PLACES = Decimal("1e-8")
-"""As prices are stored; a text of SQLite leaves out zeros at the end."""
 NOTHING = "{}"
 """The text of corrections where there are none."""
 
 
-def offers_on(held: Shelf) -> tuple[OfferTable, dict[str, Machine]]:
-    """What is offered now, and the machine of every configuration."""
-    rows = np.flatnonzero(~held.gone & (held.words["configuration"].number >= 0))
-    table = _table(held, rows[_by_place(held, rows)])
+def offers_on(stock: Stock) -> tuple[OfferTable, dict[str, Machine]]:
+    """What is offered now, and the machine of every configuration: the very table of the last time
+    where listings and prices say the same.
+    """
+    table = _table(stock, in_force(), timezone.now().date())  # locks end with a day
     named = table.configuration
-    return table, machines_on(held, (named.values[at] for at in np.unique(named.number)))
+    return table, machines_on(stock, (named.values[at] for at in np.unique(named.number)))
 
 
-def _table(held: Shelf, rows: Column) -> OfferTable:
-    quotes, asker = _quotes(held, rows)
+@lru_cache(maxsize=1)
+def _table(held: Stock, prices: InForce, day: date) -> OfferTable:
+    rows = np.flatnonzero(~held.gone & (held.words["configuration"].number >= 0))
+    rows = rows[_by_place(held, rows)]
+    quotes, asker = _quotes(held, rows, prices)
     said = {name: _texts(held.words[name]).at_rows(rows) for name in AS_THEY_ARE}
     quantity = held.numbers["quantity"][rows]
     return OfferTable(
@@ -46,7 +51,7 @@ def _table(held: Shelf, rows: Column) -> OfferTable:
         provider=_texts(held.words["provider_name"]).at_rows(rows),
         title=_titles(held, rows),
         availability=_texts(held.words["availability"]).at_rows(rows).read_as(Availability),
-        quantity=Coded.of(quantity.tolist()).read_as(_whole),
+        quantity=Coded.of(np.nan_to_num(quantity, nan=-1).tolist()).read_as(_whole),
         findings=_texts(held.words["findings"]).at_rows(rows).read_as(doubts_in),
         seen=held.numbers["seen"][rows],
         quotes=quotes,
@@ -67,10 +72,10 @@ def _texts(words: Words) -> Coded:
 
 
 def _whole(number: float) -> int | None:
-    return None if np.isnan(number) else int(number)
+    return None if number < 0 else int(number)
 
 
-def _titles(held: Shelf, rows: Column) -> Coded:
+def _titles(held: Stock, rows: Column) -> Coded:
     """The provider's own name where a listing has no title."""
     titles = _texts(held.words["title"]).at_rows(rows)
     if "" not in titles.values:
@@ -82,7 +87,7 @@ def _titles(held: Shelf, rows: Column) -> Coded:
 # --- in the order of their place
 
 
-def _by_place(held: Shelf, rows: Column) -> Column:
+def _by_place(held: Stock, rows: Column) -> Column:
     """As `evaluator.offers.place_of` puts them."""
     named = [_texts(held.words[name]).at_rows(rows) for name in ("zone", "region")]
     named += [_titles(held, rows), _texts(held.words["provider_name"]).at_rows(rows)]
@@ -100,9 +105,9 @@ def _rank(column: Coded) -> Column:
 # --- prices
 
 
-def _quotes(held: Shelf, rows: Column) -> tuple[Coded, Column]:
+def _quotes(held: Stock, rows: Column, prices: InForce) -> tuple[Coded, Column]:
     """All prices in force, those of one offer together, and the offer of each."""
-    listing, quotes = _in_force()
+    listing, quotes = prices.listings, prices.quotes
     place = np.full(len(held.keys), -1)
     place[rows] = np.arange(len(rows))
     at = np.searchsorted(held.keys, listing).clip(max=len(held.keys) - 1)
@@ -111,24 +116,7 @@ def _quotes(held: Shelf, rows: Column) -> tuple[Coded, Column]:
     return _with_locks(held, rows, quotes.at_rows(order), asker[order])
 
 
-def _in_force() -> tuple[Column, Coded]:
-    """The listing of each price, in the order in which they were written."""
-    rows = Price.objects.filter(superseded_at=None).order_by("pk")
-    read = rows.annotate(amount_text=Cast("amount", TextField())).values_list("listing_id", *QUOTE)
-    listings, told = list[int](), Told()
-    for part in parts_of(read):
-        listing, *said = zip(*part, strict=True)
-        listings += listing
-        told.add(zip(*said, strict=True))
-    prices = Coded(told.met, told.number)
-    return np.array(listings, dtype=np.int64), prices.read_as(lambda said: _quote(*said))
-
-
-def _quote(amount: str, *rest: str) -> Quote:
-    return quote_of(Decimal(amount).quantize(PLACES), *rest)
-
-
-def _with_locks(held: Shelf, rows: Column, quotes: Coded, asker: Column) -> tuple[Coded, Column]:
+def _with_locks(held: Stock, rows: Column, quotes: Coded, asker: Column) -> tuple[Coded, Column]:
     """The same with locked prices in place of all on-demand ones."""
     changed = {
         row: with_lock([quotes.at(at) for at in _those_of(asker, row)], corrections)
@@ -158,7 +146,7 @@ def _locked(corrections: Words, rows: Column) -> Iterator[tuple[int, Mapping[str
 # --- machines
 
 
-def machines_on(held: Shelf, wanted: Iterable[str]) -> dict[str, Machine]:
+def machines_on(held: Stock, wanted: Iterable[str]) -> dict[str, Machine]:
     """By configuration. Any listing of one stands for all: the evaluator treats them alike."""
     words = held.words["configuration"]
     numbers, firsts = np.unique(words.number, return_index=True)
@@ -183,3 +171,12 @@ def _plain(rows: QuerySet[Listing]) -> Iterator[tuple[int, Machine]]:
 @lru_cache(maxsize=1024)
 def _is_ambiguous(findings: str) -> bool:
     return is_ambiguous(json.loads(findings))
+
+
+def forget_catalog() -> None:
+    """As a process that has just begun."""
+    forget_shelf()
+    forget_fleet()
+    forget_prices()
+    _table.cache_clear()
+    plain_machine.cache_clear()

@@ -14,10 +14,11 @@ from marketplace.rented import in_order
 
 @dataclass(frozen=True, slots=True)
 class OwnLooks:
-    """All looks at one machine that its renter is judged by."""
+    """All looks at one machine that its renter is judged by, and how many `others` there are."""
 
     rented: RentedMachine
     looks: tuple[Evidence, ...]
+    others: int = 0
 
     @property
     def facts(self) -> list[Fact]:
@@ -39,4 +40,5 @@ def own_looks(held: Iterable[Evidence], viewer: User | AnonymousUser) -> OwnLook
     if not viewer.is_authenticated or not own:
         return None
     rented = max((one.machine for one in own), key=lambda one: (one.opened_at, one.pk))
-    return OwnLooks(rented, tuple(one for one in own if one.machine_id == rented.pk))
+    others = len({one.machine_id for one in own} - {rented.pk})
+    return OwnLooks(rented, tuple(one for one in own if one.machine_id == rented.pk), others)

@@ -83,7 +83,7 @@ def _unseen_since(now: datetime) -> datetime:
 
 def offered_to(viewer: Viewer) -> Offered:
     """All current offers as one viewer may judge them; the same for all who rented nothing."""
-    shared, looks = offered_now(lambda: offers_on(shelf())), looks_of(viewer)
+    shared, looks = offered_now(lambda: offers_on(shelf().stock)), looks_of(viewer)
     if not looks:
         return shared
     key = (looks, minute_of(timezone.now()))

@@ -8,7 +8,7 @@ and last parts; on a narrow screen all boxes stand one below the other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evaluator.exchanges import Traffic
 from evaluator.link_verdicts import LinkVerdict
@@ -59,8 +59,10 @@ class PlanDiagram:
 
     @property
     def arrows(self) -> list[Wire]:
-        """One line of each kind: that with the words."""
-        return [wire for wire in self.wires if wire.words]
+        """One line of each kind and each link, with the words that one of its kind bears."""
+        words = {wire.what: wire.words for wire in self.wires if wire.words}
+        kinds = {(wire.what, wire.word): wire for wire in reversed(self.wires)}
+        return [replace(kinds[key], words=words.get(key[0], "")) for key in reversed(kinds)]
 
 
 def plan_diagram(

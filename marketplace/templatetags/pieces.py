@@ -1,13 +1,14 @@
 """Parts of a page that are written once for each content: equal values, equal markup.
 
-A piece sees nothing but the values that it is given by name, and is kept under exactly those. So
-it can never be stale: whatever could change it stands in its key. It may not read a clock.
+A piece sees nothing but the values that it is given by name, and is kept under exactly those, or
+under what a value says that it is to be `kept_as`. So it can never be stale: whatever could change
+it stands in its key. It may not read a clock.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from threading import Lock
 from typing import Any
 
@@ -21,8 +22,9 @@ from marketplace.templating.values import printed_value
 
 register = template.Library()
 
-MOST_PIECES = 4_000
-"""In each process, the one asked for longest ago goes first. Most are of some hundred bytes."""
+MOST_CHARACTERS = 16_000_000
+"""Of all pieces in each process; the one asked for longest ago goes first. Most have some hundred,
+a table of plans has tens of thousands."""
 
 
 class Key:
@@ -44,8 +46,40 @@ class Key:
         return isinstance(other, Key) and self._hash == other._hash and self.parts == other.parts
 
 
-_lock = Lock()
-_pieces: OrderedDict[Key, str] = OrderedDict()
+class Pieces:
+    """Markup by its key, MOST_CHARACTERS of it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._markup: OrderedDict[Key, str] = OrderedDict()
+        self._characters = 0
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(list(self._markup))
+
+    def get(self, key: Key) -> str | None:
+        with self._lock:
+            markup = self._markup.get(key)
+            if markup is not None:
+                self._markup.move_to_end(key)
+            return markup
+
+    def keep(self, key: Key, markup: str) -> str:
+        with self._lock:
+            self._characters += len(markup) - len(self._markup.get(key, ""))
+            self._markup[key] = markup
+            while self._characters > MOST_CHARACTERS:
+                _, oldest = self._markup.popitem(last=False)
+                self._characters -= len(oldest)
+        return markup
+
+    def clear(self) -> None:
+        with self._lock:
+            self._markup.clear()
+            self._characters = 0
+
+
+_pieces = Pieces()
 
 
 class PieceNode(Node):
@@ -63,11 +97,11 @@ class PieceNode(Node):
     def render(self, context: Context) -> SafeString:
         values = {name: get(context) for name, get in self._getters.items()}
         try:
-            key = Key(self.name, values.values())
+            key = Key(self.name, map(_kept_as, values.values()))
         except TypeError:  # a value that is no key
             markup = self._made(context, values)
         else:
-            markup = _kept(key) or _keep(key, self._made(context, values))
+            markup = _pieces.get(key) or _pieces.keep(key, self._made(context, values))
         return mark_safe(markup)  # noqa: S308  markup of a template
 
     def _made(self, context: Context, values: Mapping[str, Any]) -> str:
@@ -84,25 +118,12 @@ class PieceNode(Node):
         return self._held
 
 
-def _kept(key: Key) -> str | None:
-    with _lock:
-        markup = _pieces.get(key)
-        if markup is not None:
-            _pieces.move_to_end(key)
-        return markup
-
-
-def _keep(key: Key, markup: str) -> str:
-    with _lock:
-        _pieces[key] = markup
-        while len(_pieces) > MOST_PIECES:
-            _pieces.popitem(last=False)
-    return markup
+def _kept_as(value: Any) -> Any:
+    return getattr(value, "kept_as", value)
 
 
 def forget_pieces() -> None:
-    with _lock:
-        _pieces.clear()
+    _pieces.clear()
 
 
 @register.tag

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from django import template
 
 from evaluator.candidates import Candidate
+from evaluator.verdict import PlanVerdict
 
 register = template.Library()
 
@@ -49,6 +50,23 @@ def of_row(kin: Mapping[str, Relatives], candidate: Candidate) -> Relatives:
 def relative(one: Candidate) -> Relative:
     currency = one.rate.quote.currency if one.rate.quote else ""
     return Relative(one.offering.key, one.rank, one.offering.provider, one.cost_per_hour, currency)
+
+
+@dataclass(frozen=True, slots=True)
+class Rungs:
+    """Some plans of one verdict. A piece keeps them by what was judged and by their names: to
+    compare all that they say would take as long as to write it.
+    """
+
+    plans: tuple[PlanVerdict, ...]
+    kept_as: tuple[str, ...]
+
+
+@register.filter
+def of_verdict(plans: Iterable[PlanVerdict], judged: str) -> Rungs:
+    """`judged` names workload and machine as every verdict sees them."""
+    held = tuple(plans)
+    return Rungs(held, (judged, *(one.plan.key for one in held)))
 
 
 @register.filter

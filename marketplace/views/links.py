@@ -30,6 +30,7 @@ def links_context(
     open_to_ask = [recall(stored) for stored in row.findings]
     return {
         "rented": rented,
+        "other_rentals": own.others if own else 0,
         "pending": own is not None and own.pending,
         "links": picture_of(machine.topology.value, declared, plan.link.groups if plan else ()),
         "topology": machine.topology,

@@ -41,7 +41,7 @@ from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.links import links_context
 from marketplace.views.pages import render_page
-from marketplace.workbooks import judge_machine, workbook_of
+from marketplace.workbooks import judge_machine, name_of, workbook_of
 
 PRICES_SHOWN = 100
 SIMILAR_SHOWN = 6
@@ -98,6 +98,7 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
         ),
         "workload": workload,
         "verdict": verdict,
+        "judged": f"{name_of(workload)} on {verdict.configuration}",
         **_prices(row),
         **_offer(group, workload, verdict),
         "checklist": _checklist(group, workload, verdict, machine, plan),

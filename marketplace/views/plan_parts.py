@@ -42,12 +42,16 @@ MOST_TIMED = 24
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One plan of the ladder. `marks` are the distinctions it bears, each with its reason."""
+    """One plan of the ladder. `marks` are the distinctions it bears, each with its reason.
+
+    `asked` is False for wide plans that are timed only once they are chosen.
+    """
 
     verdict: PlanVerdict
     outlook: Outlook | None
     diagram: PlanDiagram | None
     marks: tuple[tuple[str, str], ...] = ()
+    asked: bool = True
 
 
 def ladder(workload: Workload, machine: Machine, verdict: MachineVerdict) -> list[Rung]:
@@ -61,6 +65,7 @@ def ladder(workload: Workload, machine: Machine, verdict: MachineVerdict) -> lis
             timed.get(one.plan),
             diagram_of(workload, machine, one, SMALL) if one.plan in timed else None,
             tuple(_marks(one, verdict, on_target)),
+            one.plan in timed,
         )
         for one in serving
     ]

@@ -20,10 +20,10 @@ from evaluator.verdict import Status
 from marketplace.expressions import Check, Node, fold
 from marketplace.fleets import TEXTS, Offered
 from marketplace.rankings import FILTERED_OUT
-from marketplace.shelf import Words, compared
 from marketplace.templatetags.rows import Relatives, relative
 from marketplace.views import columns
 from marketplace.views.axes import Axes
+from marketplace.words import Words, compared
 
 RANK = "rank"
 

@@ -335,6 +335,19 @@ def test_what_a_card_must_report_is_told_with_its_share() -> None:
     assert budget(training(), ONE).asked(rank) == ()
 
 
+def test_layers_that_are_unpacked_are_not_told_as_gathered() -> None:
+    lora = {"rank": 16}
+    alone = budget(training(weights_format="bnb-nf4", lora=lora), ONE).ranks[0]
+    unpacked = alone.component("gathered_layers")
+    assert unpacked
+    assert "unpacked into 16 bits" in unpacked.formula
+    assert "QLoRA" in unpacked.source
+    sharded = budget(training(weights_format="bnb-nf4", lora=lora), Plan(dp=2, shard=2)).ranks[0]
+    gathered = sharded.component("gathered_layers")
+    assert gathered
+    assert "ZeRO-3" in gathered.source
+
+
 def test_capacity_counts_every_replica() -> None:
     one = max_concurrent_sequences(serving(), ONE, 80 * GIB)
     assert one is not None

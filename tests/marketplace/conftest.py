@@ -12,9 +12,8 @@ import redis
 from pytest_django import Settings
 
 from marketplace.catalog import registry, retries
-from marketplace.fleets import forget_fleet
 from marketplace.models import Provider, Source
-from marketplace.shelf import forget_shelf
+from marketplace.offers import forget_catalog
 from marketplace.views import kept
 from tests.marketplace.installation import Installation
 from tests.marketplace.lines import LinesAdapter
@@ -37,8 +36,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a database of its own, with keys that other tests had too."""
     monkeypatch.setattr(kept, "MOST_PAGES", 0)
-    forget_shelf()
-    forget_fleet()
+    forget_catalog()
 
 
 @pytest.fixture

@@ -124,6 +124,9 @@ def test_a_group_over_two_machines_has_two_links() -> None:
     drawn = plan_diagram(plan, placement_of(TRAIN.model, plan, 8), moved, link)
     assert [box.machine for box in drawn.boxes] == [0, 0, 1]
     assert [wire.word.value for wire in drawn.wires] == ["proven", "unknown"]
+    first, second = drawn.arrows
+    assert (first.word, second.word) == (LinkWord.PROVEN, LinkWord.UNKNOWN)
+    assert first.words == second.words != ""
 
 
 def test_groups_that_share_experts_are_no_copies() -> None:

@@ -62,7 +62,7 @@ def test_text_is_escaped_in_it(engine: Engine) -> None:
 
 def test_what_cannot_be_a_key_is_written_each_time(engine: Engine) -> None:
     assert written(engine, text=[1]) == written(engine, text=[1]) == "<[1]|>"
-    assert not pieces._pieces
+    assert not list(pieces._pieces)
 
 
 def test_a_row_of_the_database_is_refused(engine: Engine) -> None:
@@ -71,10 +71,28 @@ def test_a_row_of_the_database_is_refused(engine: Engine) -> None:
 
 
 def test_the_oldest_of_too_many_goes(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "MOST_PIECES", 2)
+    monkeypatch.setattr(pieces, "MOST_CHARACTERS", 2 * len("<a|>"))
     for text in "abac":
         written(engine, text=text)
     assert [key.parts[1][1] for key in pieces._pieces] == ["a", "c"]
+    written(engine, text="large")
+    assert [key.parts[1][1] for key in pieces._pieces] == ["large"]
+
+
+class Named:
+    """A value that is large to compare, and says which one it is."""
+
+    def __init__(self, kept_as: str, text: str) -> None:
+        self.kept_as, self.text = kept_as, text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def test_a_value_may_say_what_it_is_kept_as(engine: Engine) -> None:
+    assert written(engine, text=Named("a", "first")) == "<first|>"
+    assert written(engine, text=Named("a", "never asked")) == "<first|>"
+    assert written(engine, text=Named("b", "other")) == "<other|>"
 
 
 @pytest.mark.parametrize("text", ["{% piece name text=text %}", '{% piece "piece" text %}'])

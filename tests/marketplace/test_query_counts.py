@@ -15,9 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from syrupy.assertion import SnapshotAssertion
 
 from marketplace.evaluations import keep_workload, request_evaluation
-from marketplace.fleets import forget_fleet
 from marketplace.models import Evaluation, Evidence, Listing, SavedShortlist
-from marketplace.shelf import forget_shelf
+from marketplace.offers import forget_catalog
 from tests.pages.catalog import make_listing, make_price, make_source, set_aside
 from tests.pages.everything import DOCUMENT, look_at
 from tests.pages.large_catalog import fill
@@ -105,8 +104,7 @@ def counted(client: Client) -> dict[str, dict[str, int]]:
     """Of a first visit after a change of the catalog, and of one that follows it."""
     found = {}
     for name, address in addresses().items():
-        forget_fleet()
-        forget_shelf()
+        forget_catalog()
         found[name] = {"first": queries(client, address), "later": queries(client, address)}
     return found
 

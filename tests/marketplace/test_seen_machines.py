@@ -168,3 +168,16 @@ def test_a_provider_and_a_renter_are_told_apart(client: Client, eight: Listing, 
     Evidence.objects.update(ran_by=RanBy.PROVIDER.value)
     accept(kept)
     assert "by the provider, accepted" in text(client, "/evidence/")
+
+
+def test_the_machine_rented_last_judges_and_the_page_says_that_others_do_not(
+    eight: Listing, ada: User
+) -> None:
+    put(eight, ada, PAIRS)
+    alone = text(signed_in(ada), eight.get_absolute_url())
+    assert "It was rented last" not in alone
+    last = put(eight, ada, "8-gpus-all-reduce")
+    page = text(signed_in(ada), eight.get_absolute_url())
+    assert f"Judged by what was seen on your machine {last.machine_id}" in page
+    assert "It was rented last: your 1 other machine of this listing stands below" in page
+    assert f"No pair of GPUs was seen on machine {last.machine_id}." in page

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marketplace.expressions import Check, matches, parse_numbers, parse_words
-from marketplace.shelf import MOST_LOOKED, Shelf, Words, shelf
+from marketplace.shelf import Shelf, shelf
+from marketplace.words import MOST_LOOKED, Words
 from tests.pages.catalog import make_listing, make_source
 
 COUNTS = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=25)

@@ -19,14 +19,12 @@ from django.utils.safestring import mark_safe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketplace.fleets import forget_fleet
-from marketplace.shelf import forget_shelf
+from marketplace.offers import forget_catalog
 from marketplace.templating.controls import Controls
 from marketplace.templating.nodes import Written
 from marketplace.templating.numbers import fixed
-from tests.marketplace.test_query_counts import addresses
+from tests.marketplace.test_query_counts import addresses, make_small
 from tests.pages.hostile import make_hostile_catalog
-from tests.pages.large_catalog import fill
 
 TOKEN = re.compile('(csrfmiddlewaretoken" value=)"[^"]*"')
 
@@ -191,7 +189,7 @@ def pages(client: Client) -> Iterator[list[str]]:
     user = User.objects.create_superuser("ada")
     client.force_login(user)
     evil = make_hostile_catalog(user)
-    fill(60, 40)
+    make_small(user)
     with time_machine.travel("2030-01-01 12:00Z", tick=False):
         own = [f"/listings/{evil.pk}/", "/", "/workloads/", "/workloads/memory/?paste", "/absent"]
         tasks = [f"/?workload={one}" for one in ("train-llama-70b", "finetune-llama-8b")]
@@ -210,6 +208,5 @@ def test_every_page_says_what_django_makes_of_it(
 
 
 def said(client: Client, address: str) -> str:
-    forget_fleet()
-    forget_shelf()
+    forget_catalog()
     return TOKEN.sub(r"\1", client.get(address).content.decode())

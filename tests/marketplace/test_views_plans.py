@@ -222,3 +222,12 @@ def test_a_kept_answer_is_not_told_of_another_machine(client: Client) -> None:
     second = words(client.get(HERE, {"listing": row.pk, **TRAINED}))
     assert first != second
     assert "PCIe" in second
+
+
+def test_a_wide_plan_that_is_not_timed_yet_says_so(client: Client) -> None:
+    many = {"gpu": "MI300X", "count": 8, "workload": "finetune-llama-8b-lora"}
+    page = client.get("/plans", many)
+    told = [rung.asked for rung in page.context["rungs"]]
+    assert told[:24] == [True] * 24
+    assert not any(told[24:])
+    assert words(page).count("told once it is chosen") == len(told) - 24 > 0

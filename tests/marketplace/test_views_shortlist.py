@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.shortlist import Shortlist
 from evaluator.workload import workload_presets
 from marketplace.models import Listing, Source, Verdict
+from marketplace.offers import forget_catalog
 from tests.pages.catalog import make_listing, make_price, make_source
 
 pytestmark = pytest.mark.django_db
@@ -311,6 +312,7 @@ def test_a_form_without_its_token_is_refused_with_a_page_of_ours() -> None:
 
 def test_queries_do_not_grow_with_listings(client: Client, source: Source) -> None:
     def count() -> int:
+        forget_catalog()
         with CaptureQueriesContext(connection) as found:
             client.get("/")
         return len(found)

@@ -17,8 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
-from marketplace.fleets import forget_fleet
-from marketplace.shelf import forget_shelf
+from marketplace.offers import forget_catalog
 from marketplace.views import kept
 from tests.services import chromium
 
@@ -57,8 +56,7 @@ def chrome() -> Iterator[Browser]:
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a database of its own, with keys that other tests had too."""
     monkeypatch.setattr(kept, "MOST_PAGES", 0)
-    forget_shelf()
-    forget_fleet()
+    forget_catalog()
 
 
 @dataclass

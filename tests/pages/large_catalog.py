@@ -32,6 +32,25 @@ def fill(listings: int, configurations: int, name: str = "bulk") -> None:
         Price.objects.bulk_create([_price(row) for row in batch])
 
 
+def visit_again(name: str = "bulk", every: int = 50) -> None:
+    """As a sync of the first source leaves it that finds a part of the whole catalog changed: their
+    prices are higher, and all that the source lists was seen now.
+    """
+    source, now = Source.objects.get(key=f"{name}-0"), timezone.now()
+    rows = Listing.objects.filter(source=source)
+    changed = list(rows.order_by("pk")[: Listing.objects.count() // every])
+    for at in range(0, len(changed), BATCH):
+        part = changed[at : at + BATCH]
+        for row in part:
+            row.machine_hour_amount = (row.machine_hour_amount or 0) + Decimal("0.01")
+        Listing.objects.bulk_update(part, ["machine_hour_amount"], batch_size=500)
+        standing = Price.objects.filter(listing__in=[row.pk for row in part], superseded_at=None)
+        standing.update(superseded_at=now)
+        Price.objects.bulk_create([_price(row) for row in part])
+    rows.update(last_seen=now)
+    source.save()
+
+
 def _distinct(rows: Iterator[Listing]) -> Iterator[Listing]:
     """To the evaluator a lone GPU has no link, so some shapes are one configuration."""
     seen: set[str] = set()
