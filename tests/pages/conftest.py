@@ -32,6 +32,8 @@ FLAGS = [
 ]
 
 
+PATIENCE = 60_000
+"""Milliseconds until a wait has failed: a busy machine takes ten times as long as an idle one."""
 LEFT_BEHIND = re.compile("htmx:(afterRequest|sendError|sendAbort),")
 """What htmx writes on the console of a request that nobody answered."""
 
@@ -118,7 +120,7 @@ class Visitor:
             java_script_enabled=scripts,
             reduced_motion="reduce",
         )
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE)
         self.opened.append(page)
         return Visit(page, self.home)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from bs4 import BeautifulSoup, Tag
 from django.contrib.auth.models import User
@@ -57,6 +58,11 @@ def make_hostile_catalog(owner: User) -> Listing:
     )
     make_listing(source, "other", title=text(300), gpu_model=text(80), words=words)
     make_listing(source, "plain", title="8x H100 plain")
+    make_listing(source, "unnamed", title=text(300), gpu_model=None, words=words)
+    for at, region in enumerate((text(100), f"{text(100)}2")):
+        small = {"gpu_count": 1, "link": None, "region": region, "title": text(300)}
+        cards = {"gpu_model": "L4", "vram_bytes_per_gpu": 24 * 10**9, "amount": Decimal("0.7")}
+        make_listing(source, f"small-{at}", zone=text(120), words=words, **small, **cards)
     evil.prices.update(words=text(300), term=text(60))
     set_aside(source.runs.get(), text(200), words={text(60): LONG}, region=text(120))
     made = make_run(source, outcome="failed", reason=text(500))

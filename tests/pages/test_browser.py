@@ -121,7 +121,7 @@ def test_the_first_tab_stop_skips_to_the_answer(visit: Visitor, listing: Listing
     assert page.evaluate("document.activeElement.className") == "skip"
     assert page.locator(".skip").bounding_box()["y"] >= 0  # type: ignore[index]
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
+    page.wait_for_function("document.activeElement.id === 'main'")
 
 
 def test_the_keyboard_reaches_form_rows_and_notes_in_order(

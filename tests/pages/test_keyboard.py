@@ -155,7 +155,6 @@ def test_a_plan_is_opened_its_token_followed_and_its_command_copied(
     hands = Hands(page)
     hands.act("#plans table a", "TP 2")
     hands.sees("#plan-heading:has-text('TP 2')")
-    hands.to("#times .wide-picture")
     hands.act("#times summary", "As table")
     assert page.locator("#times details[open] table").is_visible()
     hands.act("#launch .copies")

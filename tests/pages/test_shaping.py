@@ -213,3 +213,11 @@ def test_hostile_words_are_inert(visit: Visitor) -> None:
     assert page.locator("main :is(img, [hx-trigger=load])").count() == 0
     assert not [url for url in seen.requests if "hit" in url or url.endswith("/x")]
     assert seen.complaints == []
+
+
+def test_find_machines_takes_what_was_typed_last(visit: Visitor, eight: Listing) -> None:
+    page = visit().open(f"{MEMORY}?workload=serve-llama-8b&concurrency=16")
+    page.fill("#id_concurrency", "7")
+    page.click("button:has-text('Find machines')")
+    page.wait_for_url("**/workloads/")
+    assert '"concurrency": 7' in page.input_value("#id_workload")

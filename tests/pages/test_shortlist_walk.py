@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Route
 
 from evaluator.workload import workload_presets
 from marketplace.evaluations import keep_workload, request_evaluation
@@ -248,3 +248,29 @@ def test_print_leaves_out_what_paper_cannot_use(visit: Visitor, catalog: Listing
     assert page.locator("#ranked .filter:has-text('<=20')").is_visible()
     assert page.locator("#results table.ranked").first.is_visible()
     assert page.locator("#scatter svg").first.is_visible()
+
+
+def test_what_is_pressed_before_the_answer_came_counts_for_it(
+    visit: Visitor, catalog: Listing
+) -> None:
+    seen = visit()
+    page = seen.open("/")
+    page.click("summary:has-text('Columns and their filters')")
+    held: list[Route] = []
+    page.route("**/?*hourly=*", lambda route: held.append(route), times=1)
+    page.fill("#id_hourly", "12..30")
+    page.click("#ranked thead a:has-text('Per hour')")
+    page.wait_for_selector("#results.htmx-request")
+    assert "sort=hourly" not in page.url
+    held[0].continue_()
+    page.wait_for_url(lambda url: "hourly=12..30" in url and "sort=hourly" in url)
+    assert seen.complaints == []
+
+
+def test_a_press_after_a_value_that_is_refused_is_not_lost(
+    visit: Visitor, catalog: Listing
+) -> None:
+    page = visit().open("/")
+    page.fill("#id_max_price", "-1")
+    page.click("#ranked thead a:has-text('Per hour')")
+    page.wait_for_url("**sort=hourly**")

@@ -6,19 +6,24 @@ import csv
 import json
 import re
 from collections import Counter, deque
+from html import escape
 from io import StringIO
+from pathlib import Path
 from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
 from django.contrib import admin
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.db.models import Model
 from django.test import Client
 
-from marketplace.models import Evaluation, Evidence
+from marketplace import sync
+from marketplace.models import Evaluation, Evidence, Listing
 from tests.pages.catalog import make_listing, make_source
+from tests.pages.everything import SAMPLES
 from tests.pages.hostile import LONG, MARKUP, TURNED, complaints, make_hostile_catalog
 from tests.pages.routes import names_of, own_pages
 
@@ -36,6 +41,7 @@ STARTS = [
     f"/shared/{'a' * 32}/",
     "/?workload=train-llama-70b",
     "/?place=eu&show=provider&show=place&show=availability",
+    "/?show=provider&show=place",
     "/listings/?gone=shown&show=vcpus",
     "/nowhere",
 ]
@@ -141,6 +147,36 @@ def test_a_pasted_workload_with_a_hostile_name_is_text(client: Client) -> None:
     ):
         page = client.post(address, {"workload": text, **more}).content.decode()
         assert complaints(page) == []
+
+
+PAGE = """<html><body>
+<div class="plan" id="{name}"><h2>8x {name} H100 80GB</h2><p>$12 per machine per hour</p></div>
+<div class="plan" id="twice {name}"><h2>2x H100 80GB</h2><p>$4.00 per machine per hour</p></div>
+<div class="plan" id="twice {name}"><h2>2x H100 80GB</h2><p>$5.00 per machine per hour</p></div>
+</body></html>"""
+
+
+def test_a_hostile_page_at_the_desk_is_text(curator: Client, tmp_path: Path) -> None:
+    """A profile's preview, and what an import would change."""
+    source, file = make_source("evil", adapter="page"), tmp_path / "list.html"
+    file.write_text(PAGE.format(name=escape(MARKUP[:150])), "utf-8")
+    sync.sync_file(source.pk, file)
+    desk = f"/admin/marketplace/source/{source.pk}"
+    shown = curator.get(f"{desk}/profile/").content.decode()
+    Listing.objects.all().delete()
+    uploaded = SimpleUploadedFile("list.html", file.read_bytes())
+    changes = curator.post(f"{desk}/import/", {"file": uploaded}).content.decode()
+    for page in (shown, changes):
+        assert "&lt;img src=x" in page
+        assert complaints(page) == []
+
+
+def test_a_hostile_paste_is_text(curator: Client) -> None:
+    row = make_hostile_catalog(User.objects.get())
+    text = (SAMPLES / "8-gpus-nvlink-pairs.txt").read_text("utf-8") + f"\n{LONG}\n"
+    page = curator.post(f"{row.get_absolute_url()}evidence/", {"text": text, "ran_by": "renter"})
+    assert "&lt;img src=x" in page.content.decode()
+    assert complaints(page.content.decode()) == []
 
 
 @pytest.mark.parametrize("key", ["machine", "place", "hourly", "gpu", "workload", "sort", "after"])

@@ -1,0 +1,39 @@
+"use strict";
+// A link or button of an answer that is being drawn anew acts in the new answer: in the old one it
+// would go on from the question before, and what was just typed would be lost.
+const SOON = 600; // ms in which a change has become a request
+let asked = null; // the form that changed last, when it did, and the words of what was pressed since
+let since = -Infinity;
+let pressed = "";
+
+const part = () => asked && document.querySelector(asked.getAttribute("hx-target"));
+const waits = (now) => part()?.classList.contains("htmx-request") || now - since < SOON;
+const acting = "a[href], button";
+
+function note({ type, target, timeStamp }) {
+  const form = target.form;
+  if (!form?.hasAttribute("hx-target") || !form.getAttribute("hx-trigger").includes(type)) return;
+  [asked, since, pressed] = [form, timeStamp, ""];
+}
+
+function act() {
+  const words = pressed;
+  [since, pressed] = [-Infinity, ""];
+  if (!words) return;
+  [...part().querySelectorAll(acting)].find((one) => one.textContent.trim() === words)?.click();
+}
+
+document.addEventListener("input", note, true);
+document.addEventListener("change", note, true);
+document.addEventListener("click", (event) => {
+  const found = event.target.closest(acting);
+  if (!event.isTrusted || !found || !part()?.contains(found) || !waits(event.timeStamp)) return;
+  event.preventDefault();
+  event.stopPropagation();
+  pressed = found.textContent.trim();
+  // Nothing was asked, as of a value that the form refuses: then the old answer stands.
+  setTimeout(() => part()?.classList.contains("htmx-request") || act(), SOON);
+}, true);
+document.addEventListener("htmx:afterSettle", ({ detail }) => {
+  if (asked && detail.target === part()) act();
+});
