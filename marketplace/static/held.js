@@ -1,6 +1,7 @@
 "use strict";
 // A link or button of an answer that is being drawn anew acts in the new answer: in the old one it
-// would go on from the question before, and what was just typed would be lost.
+// would go on from the question before, and what was just typed would be lost. It is found there by
+// its words, so one whose words stand twice, as a plan's name in a table, is not held.
 const SOON = 600; // ms in which a change has become a request
 let asked = null; // the form that changed last, when it did, and the words of what was pressed since
 let since = -Infinity;
@@ -8,7 +9,8 @@ let pressed = "";
 
 const part = () => asked && document.querySelector(asked.getAttribute("hx-target"));
 const waits = (now) => part()?.classList.contains("htmx-request") || now - since < SOON;
-const acting = "a[href], button";
+const named = (words) =>
+  [...part().querySelectorAll("a[href], button")].filter((one) => one.textContent.trim() === words);
 
 function note({ type, target, timeStamp }) {
   const form = target.form;
@@ -19,18 +21,19 @@ function note({ type, target, timeStamp }) {
 function act() {
   const words = pressed;
   [since, pressed] = [-Infinity, ""];
-  if (!words) return;
-  [...part().querySelectorAll(acting)].find((one) => one.textContent.trim() === words)?.click();
+  if (words) named(words)[0]?.click();
 }
 
 document.addEventListener("input", note, true);
 document.addEventListener("change", note, true);
 document.addEventListener("click", (event) => {
-  const found = event.target.closest(acting);
+  const found = event.target.closest("a[href], button");
   if (!event.isTrusted || !found || !part()?.contains(found) || !waits(event.timeStamp)) return;
+  const words = found.textContent.trim();
+  if (event.ctrlKey || event.metaKey || event.shiftKey || named(words).length > 1) return;
   event.preventDefault();
   event.stopPropagation();
-  pressed = found.textContent.trim();
+  pressed = words;
   // Nothing was asked, as of a value that the form refuses: then the old answer stands.
   setTimeout(() => part()?.classList.contains("htmx-request") || act(), SOON);
 }, true);
