@@ -26,7 +26,7 @@ from evaluator.workload import workload_presets
 from marketplace import listings, pictures
 from marketplace.drawing.price_history import Observation, price_history
 from marketplace.evidence import visible_to
-from marketplace.forms import preset, preset_names
+from marketplace.forms import preset_names
 from marketplace.locks import PRICE, lock_in
 from marketplace.machines import machine_of
 from marketplace.models import Listing
@@ -34,6 +34,7 @@ from marketplace.own_looks import own_looks
 from marketplace.page_dates import old_news
 from marketplace.prepared import Prepared
 from marketplace.shelf import shelf
+from marketplace.views.asked import asked_preset
 from marketplace.views.attributes import attributes_of, other_words
 from marketplace.views.checklist import Checklist, checklist_of
 from marketplace.views.chips import changed, unknown_values
@@ -71,7 +72,8 @@ class Rental:
 @kept_a_minute
 def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = listings.detailed_or_404(listing_id)
-    slug, workload = chosen_preset(request.GET.get("workload", ""))
+    asked = asked_preset(request)
+    workload = asked.workload
     shelf().settle([row])
     held = visible_to(request.user, row)
     own = own_looks(held, request.user)
@@ -90,12 +92,15 @@ def listing(request: HttpRequest, listing_id: int) -> HttpResponse:
             *old_news(row.source_id, timezone.now().date()),
         ],
         "presets": preset_names(),
-        "slug": slug,
-        "ignored": unknown_values(
-            request,
-            workload=workload_presets(),
-            plan={one.plan.key for one in verdict.plans},
-        ),
+        "asked": asked,
+        "ignored": [
+            *unknown_values(
+                request,
+                workload=workload_presets(),
+                plan={one.plan.key for one in verdict.plans},
+            ),
+            *asked.refused,
+        ],
         "workload": workload,
         "verdict": verdict,
         "judged": f"{name_of(workload)} on {verdict.configuration}",
@@ -141,13 +146,6 @@ def _others(*keys: int) -> QuerySet[Listing]:
 
 
 _SIMILAR = Prepared(_others)
-
-
-def chosen_preset(slug: str) -> tuple[str, Workload]:
-    """The preset that an address names, or the first one."""
-    presets = workload_presets()
-    known = slug if slug in presets else next(iter(presets))
-    return known, preset(known)
 
 
 def chosen_plan(verdict: MachineVerdict, key: str) -> PlanVerdict | None:

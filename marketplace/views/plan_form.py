@@ -31,10 +31,10 @@ from marketplace.machines import machine_of
 from marketplace.models import Listing
 from marketplace.rented import own_machines
 from marketplace.templating.controls import PlainSelect
+from marketplace.views.asked import ENDS
 
 MOST_GPUS = 72
 """GPUs of the largest machine that is rented as one."""
-ENDS = ("tokens", "deadline")
 IMAGINED = "your own description"
 
 

@@ -18,13 +18,13 @@ from evaluator.launch import launch_of
 from evaluator.reports import evaluator_version
 from evaluator.verdict import MachineVerdict, judge
 from marketplace.forms import preset_names
+from marketplace.views.asked import ENDS
 from marketplace.views.chips import not_understood
 from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
 from marketplace.views.listing import chosen_plan
 from marketplace.views.pages import render_page
 from marketplace.views.plan_form import (
-    ENDS,
     Chosen,
     MachineForm,
     PastedPlansForm,

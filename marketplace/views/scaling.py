@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -29,10 +28,10 @@ from marketplace.models import Listing
 from marketplace.runs import looks_at, predicted_rate, runs_of, spread_of
 from marketplace.seen_machines import contradicted_by, machines_seen
 from marketplace.shelf import shelf
+from marketplace.views.asked import asked_preset
 from marketplace.views.chips import unknown_values
 from marketplace.views.drawings import drawing
 from marketplace.views.kept import kept_a_minute
-from marketplace.views.listing import chosen_preset
 from marketplace.views.pages import render_page
 from marketplace.workbooks import Rented, growth_of
 
@@ -47,7 +46,8 @@ PICTURES = {"strong": "strong-scaling", "weak": "weak-scaling"}
 def scaling(request: HttpRequest, listing_id: int) -> HttpResponse:
     row = listings.detailed_or_404(listing_id)
     shelf().settle([row])
-    slug, workload = chosen_preset(request.GET.get("workload", ""))
+    asked = asked_preset(request)
+    workload = asked.workload
     machine = machine_of(row)
     curves = _curves(workload, machine, row)
     wanted = request.GET.get("picture", "")
@@ -57,10 +57,10 @@ def scaling(request: HttpRequest, listing_id: int) -> HttpResponse:
         "section": "evidence",
         "listing": row,
         "presets": preset_names(),
-        "slug": slug,
-        "ignored": unknown_values(request, workload=workload_presets()),
+        "asked": asked,
+        "ignored": [*unknown_values(request, workload=workload_presets()), *asked.refused],
         "workload": workload,
-        "here": f"?{urlencode({'workload': slug})}",
+        "here": f"?{asked.query}",
         **_evidence(request, row, machine),
         **curves,
     }

@@ -243,3 +243,25 @@ def test_the_hours_of_a_job_open_what_they_are_for(client: Client, eight: Listin
     assert "verification 0.5 to 1, work" in words(response)
     served = page(client, eight, workload="serve-llama-8b").context["rows"]
     assert all(row.spent is None for row in served)
+
+
+TRAIN = "train-llama-70b"
+
+
+def test_an_end_that_was_asked_for_is_judged_and_handed_on(client: Client, eight: Listing) -> None:
+    ends = {"workload": TRAIN, "tokens": "5000000000", "deadline": "96"}
+    own, asked = page(client, eight, workload=TRAIN), page(client, eight, **ends)
+    first = [response.context["rows"][0].growth.step.hours for response in (own, asked)]
+    assert first[1].typical > 2 * first[0].typical
+    for shown in (words(asked), words(client.get(eight.get_absolute_url(), ends))):
+        assert shown.count("tokens=5000000000&amp;deadline=96") > 3
+        assert 'value="5000000000"' in shown
+
+
+def test_an_end_that_is_none_is_named_and_not_applied(client: Client, eight: Listing) -> None:
+    for path in (f"/evidence/listings/{eight.pk}/", eight.get_absolute_url()):
+        shown = words(client.get(path, {"workload": TRAIN, "tokens": "-1", "deadline": "soon"}))
+        assert "not applied" in shown
+        assert "tokens=-1" in shown
+        assert "deadline=soon" in shown
+        assert 'value="-1"' not in shown
