@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+PATIENCE = 600
+"""Seconds until a process or a wait has failed: a busy machine takes ten times as long."""
 ROOT = Path(__file__).parents[2]
 OURS = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "DEBUG", "LINKPROOF_DATA_DIR")
 
@@ -42,7 +44,7 @@ class Installation:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=PATIENCE,
             check=False,
         )
         if check and done.returncode:
@@ -72,11 +74,11 @@ class Installation:
             yield process
         finally:
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=PATIENCE)
 
     def wait_for(self, code: str, done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Ask again until the answer will do; fail with the last one after two minutes."""
-        deadline = time.monotonic() + 120
+        """Ask again until the answer will do; fail with the last one after ten minutes."""
+        deadline = time.monotonic() + PATIENCE
         while not done(said := self.python(code)):
             assert time.monotonic() < deadline, said
             time.sleep(0.5)

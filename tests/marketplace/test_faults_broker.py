@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from tests.conftest import REQUIRE_ALL
-from tests.marketplace.installation import Installation
+from tests.marketplace.installation import PATIENCE, Installation
 from tests.marketplace.site import Site, page
 from tests.marketplace.test_tasks import CSV, MAKE_SOURCE
 
@@ -73,7 +73,7 @@ class Broker:
             ["redis-server", "--port", str(self.port), "--dir", str(self.folder), *quiet],
             stdout=subprocess.DEVNULL,
         )
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + PATIENCE
         while not self._answers():
             assert time.monotonic() < ends
             time.sleep(0.1)

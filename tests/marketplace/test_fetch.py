@@ -173,7 +173,7 @@ def test_the_deadline_holds_for_the_whole_fetch(site: Site, answer: Answer) -> N
     started = time.monotonic()
     with pytest.raises(TooSlow, match=r"0\.4 s"):
         fetch(site.url + "/", permit(site, seconds=0.4))
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 8, "to its end it would take ten seconds"
 
 
 @pytest.mark.fault("F10")
