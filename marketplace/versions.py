@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import F
 
 from marketplace.models import (
     Evaluation,
@@ -44,8 +44,8 @@ def one_version() -> Iterator[None]:
 def catalog_version() -> Version:
     """Differs after every sync, price, evaluation, piece of evidence and row that was saved.
 
-    Each part is the last entry of an index, so that one query tells it however large the tables
-    are. Rows that are changed in bulk belong to a run, whose end is seen.
+    Each part is the end of an index, so that one query tells it however large the tables are. Rows
+    that are changed in bulk belong to a run, whose end is seen.
     """
     here = _asked_here.get()
     if here is None:
@@ -65,18 +65,24 @@ def _now() -> Version:
 @cache
 def _asked(vendor: str) -> tuple[str, tuple[Any, ...]]:
     """The query as text: putting it together takes longer than asking it."""
-    parts = [one.query.sql_with_params() for one in _newest()]
-    sql = ", ".join(f"({text})" for text, _ in parts)
-    return f"SELECT {sql}", tuple(value for _, values in parts for value in values)
+    parts = list(_parts())
+    told = (f"(SELECT {what} FROM ({text}) AS newest)" for what, (text, _) in parts)  # noqa: S608
+    return f"SELECT {', '.join(told)}", tuple(value for _, (_, values) in parts for value in values)
 
 
-def _newest() -> list[QuerySet[Any, Any]]:
-    histories = [one.history for one in (Listing, Source, Provider)]
-    ended = SyncRun.objects.filter(finished_at__isnull=False)
-    return [
-        *(table.objects.order_by("-pk").values("pk")[:1] for table in (Listing, Price, Evidence)),
-        EvidenceReview.objects.order_by("-pk").values("reviewed_at")[:1],
-        Evaluation.objects.order_by("-pk").values("finished_at")[:1],
-        ended.order_by("-finished_at").values("finished_at")[:1],
-        *(history.order_by("-history_id").values("history_date")[:1] for history in histories),
+NEWEST = 16
+"""Rows of one end: of two that are written at once, the one with the smaller key may be seen later.
+Then the newest row is the same as before, and the sum of the newest keys is another one.
+"""
+
+
+def _parts() -> Iterator[tuple[str, tuple[str, Any]]]:
+    ended = SyncRun.objects.filter(finished_at__isnull=False).order_by("-finished_at")
+    growing = [
+        table.objects.order_by("-pk") for table in (Listing, Price, Evidence, EvidenceReview)
     ]
+    saved = [one.history.order_by("-history_id") for one in (Listing, Source, Provider)]
+    for rows in (*growing, ended, *saved):
+        yield "SUM(stamp)", rows.values(stamp=F("pk"))[:NEWEST].query.sql_with_params()
+    newest = Evaluation.objects.order_by("-pk").values(stamp=F("finished_at"))[:1]
+    yield "stamp", newest.query.sql_with_params()
