@@ -48,11 +48,17 @@ BY_MOUSE_ALONE = """() => {
 """What looks as if it can be pressed and is no stop of Tab; `main` is where one skips to."""
 
 
+AT_REST = """() => !document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")
+  && document.getAnimations().every((one) => one.playState !== "running")"""
+"""What is asked anew is dimmed for a moment, and has less contrast then."""
+
+
 def faults(seen: Visit) -> tuple[int, list[tuple[str, str]]]:
     """Pixels beyond the window, and broken rules of axe, with everything unfolded."""
     page = seen.page
     page.wait_for_function(NOTHING_ASKED)
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.wait_for_function(AT_REST)
     broken = Axe().run(page).response["violations"]
     told = [(one["id"], node["html"][:120]) for one in broken for node in one["nodes"][:1]]
     return excess(seen), told + [(rule, html) for rule, html in page.evaluate(BY_MOUSE_ALONE)]
