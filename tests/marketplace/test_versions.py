@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from marketplace.models import SyncRun
+from marketplace.models.catalog import Outcome
 from marketplace.versions import catalog_version
 from tests.pages.catalog import make_listing, make_source
 
@@ -31,7 +32,12 @@ def test_a_run_that_is_seen_after_one_that_ended_later_changes_the_version() -> 
     seen = [catalog_version()]
     for fence, at in enumerate((now, now - timedelta(seconds=1)), 10):
         SyncRun.objects.create(
-            source=source, fence=fence, started_at=now, lease_until=now, finished_at=at
+            source=source,
+            fence=fence,
+            outcome=Outcome.FAILED,
+            started_at=now,
+            lease_until=now,
+            finished_at=at,
         )
         seen.append(catalog_version())
     assert len(set(seen)) == 3
