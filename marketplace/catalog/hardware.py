@@ -107,6 +107,8 @@ def _count(record: Record, label: Label) -> tuple[Count, str]:
         differs = named.stated and named.gpus != column and named.gpus != 1
         words = f"{named.gpus} and {column} GPUs" if differs else ""
         return Count(column, nodes, stated=True), words
+    if _broken_column(record):
+        return Count(None, nodes, stated=True), ""
     if named.stated:
         return Count(named.gpus, nodes, named.fraction, True), ""
     loose = next((n for cell in record.unlabelled if (n := read_gpu_total(cell.text))), None)
@@ -128,10 +130,18 @@ def _share_column(record: Record) -> str:
     return next((match["share"] for match in found if match), "")
 
 
+def _broken_column(record: Record) -> bool:
+    """One and a half GPUs are no count that a name beside them could repair."""
+    texts = [cell.text for cell in record.of(A.GPU_COUNT)]
+    return any(re.fullmatch(r"\W{0,2}\d{1,15}[.,]\d{1,3}\W{0,2}", text) for text in texts)
+
+
 def _count_column(record: Record) -> int | None:
     for cell in record.of(A.GPU_COUNT, A.GPU):
         match = re.fullmatch(
-            r"\W{0,2}[x×]?\s?(\d{1,15})\s?(?:[x×]|gpus?|cards?|pcs)?\W{0,2}", cell.text, re.I
+            r"\W{0,2}[x×]?\s?(\d{1,15})(?:[.,]0{1,2})?\s?(?:[x×]|gpus?|cards?|pcs)?\W{0,2}",
+            cell.text,
+            re.I,
         )
         if match and (cell.attribute is A.GPU_COUNT or len(match[1]) < 4):
             per_node = re.search(r"per (?:node|server|machine)", cell.label, re.I)

@@ -64,11 +64,20 @@ def evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponse:
         "evaluation": row,
         "open": is_open,
         "document": json.dumps(row.workload.document, indent=2),
-        "results": evaluations.results_of(parse_workload(row.workload.document)),
+        "results": _results(row),
     }
     asked_again = wants_fragment(request) and not is_open
     status = HTMX_STOP_POLLING if asked_again else 200
     return render_page(request, PAGE, context, fragment=FRAGMENT, status=status)
+
+
+def _results(row: Evaluation) -> list[tuple[str, int]]:
+    """None of a workload that this version does not read: the evaluation says so as its error."""
+    try:
+        workload = parse_workload(row.workload.document)
+    except InvalidWorkload:
+        return []
+    return evaluations.results_of(workload)
 
 
 @require_POST

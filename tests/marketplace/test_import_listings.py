@@ -69,6 +69,18 @@ def test_a_share_of_a_gpu_in_the_count_column_is_no_whole_one(tmp_path: Path, co
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(("count", "gpus"), [("8.0", 8), ("8,0", 8), ("1.5", None), ("2,5", None)])
+def test_a_count_with_decimals_is_whole_or_unknown(
+    tmp_path: Path, count: str, gpus: int | None
+) -> None:
+    listed = tmp_path / "decimals.csv"
+    listed.write_text(CSV.read_text("utf-8").replace("SXM5;8;", f"SXM5;{count};"), "utf-8")
+    bring(listed)
+    row = Listing.objects.get(sku="k-1")
+    assert (row.gpu_count, row.gpu_fraction) == (gpus, "")
+
+
+@pytest.mark.django_db
 def test_a_mapping_stays_with_its_source() -> None:
     bring()
     out = run("acme-list", CSV)

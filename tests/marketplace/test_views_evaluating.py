@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django_htmx.http import HTMX_STOP_POLLING
 
+from evaluator.fields import InvalidWorkload
 from evaluator.workload import workload_presets
 from marketplace import evaluations
 from marketplace.models import Evaluation, Outbox, Verdict, Workload
@@ -81,6 +82,18 @@ def test_progress_is_told_and_ends_with_the_shortlist(client: Client, ada: User)
     assert f"Of those judged so far: 1 {Verdict.objects.get().status}." in words(page)
     ranked = client.post("/workloads/", {"workload": page.context["document"]})
     assert ranked.context["result"].total == 1
+
+
+def test_a_workload_of_another_version_is_an_error_that_is_told(client: Client, ada: User) -> None:
+    ask(client)
+    row = Evaluation.objects.get()
+    row.workload.document = {"task": "dream"}
+    row.workload.save()
+    with pytest.raises(InvalidWorkload):
+        evaluations.evaluate(row.pk)
+    told = words(client.get(f"/evaluations/{row.pk}/"))
+    assert "It failed after 0" in told
+    assert "task" in told.split('role="alert"')[1].split("</p>")[0]
 
 
 def test_cancelling_ends_it_once(client: Client, ada: User) -> None:
