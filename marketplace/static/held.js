@@ -1,7 +1,8 @@
 "use strict";
 // A link or button of an answer that is being drawn anew acts in the new answer: in the old one it
 // would go on from the question before, and what was just typed would be lost. It is found there by
-// its words, so one whose words stand twice, as a plan's name in a table, is not held.
+// its words and by the machine or hardware it leads to: another row may be called the same, and a
+// link may have become a button. One that stands twice is not held.
 const SOON = 600; // ms in which a change has become a request
 let asked = null; // the form that changed last, when it did, and the mark of what was pressed since
 let since = -Infinity;
@@ -11,7 +12,7 @@ const part = () => asked && document.querySelector(asked.getAttribute("hx-target
 const waits = (now) => part()?.classList.contains("htmx-request") || now - since < SOON;
 const mark = (one) => {
   const query = new URLSearchParams(one.search);
-  const leads = [one.pathname, query.get("listing"), query.get("configuration")];
+  const leads = [one.pathname?.match(/\d+/), query.get("listing"), query.get("configuration")];
   return [one.textContent.trim(), ...leads].join("\n");
 };
 const marked = (wanted) =>

@@ -118,6 +118,18 @@ def test_the_answer_follows_while_typing_and_the_address_with_it(
     assert seen.complaints == []
 
 
+def test_a_link_that_becomes_a_button_is_pressed_for_what_was_just_typed(
+    visit: Visitor, eight: Listing
+) -> None:
+    seen = visit()
+    page = seen.open(f"{MEMORY}?workload=serve-llama-8b")
+    page.fill("#id_concurrency", "64")
+    page.click("#answer-parts a:has-text('Find machines')")
+    page.wait_for_url("**/workloads/")
+    assert '"concurrency": 64' in page.input_value("#id_workload")
+    assert seen.complaints == []
+
+
 def test_an_error_appears_beside_its_control_and_goes(visit: Visitor, eight: Listing) -> None:
     page = visit().open(f"{MEMORY}?workload=serve-llama-8b")
     page.fill("#id_tp", "3")
