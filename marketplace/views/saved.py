@@ -10,9 +10,11 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from evaluator.candidates import Candidate
@@ -35,14 +37,24 @@ SENTENCE = "shortlist/_sentence.html"
 NOT_OF_THE_ANSWER = ("csrfmiddlewaretoken", "workload", "picture", "pick", "address", "drop")
 
 
+@login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def saved(request: HttpRequest) -> HttpResponse:
     """The list of the viewer's own answers; a POST keeps one more."""
-    own = SavedShortlist.objects.filter(owner=request.user)  # type: ignore[misc]
+    if not request.user.is_authenticated:
+        return redirect_to_login(_asked_on(request))
+    own = SavedShortlist.objects.filter(owner=request.user)
     if request.method == "POST":
         return _keep(request)
     context = {"section": "saved", "saved": own.defer("rows", "document")[:MOST_SAVED]}
     return render_page(request, "saved/saved.html", context)
+
+
+def _asked_on(request: HttpRequest) -> str:
+    """Where to go on after signing in: at the answer, if a session ended before it was saved."""
+    if "address" not in request.POST:
+        return request.get_full_path()
+    return f"{reverse('shortlist')}?{request.POST['address'][:LONGEST_ADDRESS]}"
 
 
 def _keep(request: HttpRequest) -> HttpResponse:

@@ -337,3 +337,12 @@ def test_an_import_without_a_file_asks_for_one(
 ) -> None:
     page = reverse("admin:marketplace_source_import", args=[shop.pk])
     assert "Choose " in desk.post(page, {**given, "write": "1"}).content.decode()
+
+
+def test_a_page_of_the_admin_names_the_icon_that_a_browser_would_guess(desk: Client) -> None:
+    for name in (
+        "admin:index",
+        "admin:marketplace_source_changelist",
+        "admin:marketplace_gpualias_add",
+    ):
+        assert '<link rel="icon"' in desk.get(reverse(name)).content.decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.contrib.auth.models import User
@@ -50,6 +51,14 @@ def test_an_answer_is_kept_as_it_stood(ada: Client, listing: Listing) -> None:
     assert kept.sentence.startswith("One GPU is enough: H100 at Ridge for 2.49 USD per hour")
     assert [row["title"] for row in kept.rows] == ["8x H100 SXM one", "The eight"]
     assert kept.document["model"] == {"preset": "llama-3.1-8b"}
+
+
+def test_a_session_that_ended_leads_back_to_the_answer(client: Client, listing: Listing) -> None:
+    asked = "workload=serve-llama-8b&hourly=%3C%3D20"
+    answer = client.post("/saved/", {"address": asked})
+    assert dict(parse_qsl(urlsplit(answer["Location"]).query))["next"] == f"/?{asked}"
+    assert not SavedShortlist.objects.exists()
+    assert client.get("/saved/")["Location"] == "/login/?next=/saved/"
 
 
 def test_nothing_has_changed_at_first(ada: Client, listing: Listing) -> None:

@@ -274,3 +274,39 @@ def test_a_press_after_a_value_that_is_refused_is_not_lost(
     page.fill("#id_max_price", "-1")
     page.click("#ranked thead a:has-text('Per hour')")
     page.wait_for_url("**sort=hourly**")
+
+
+def test_a_press_is_not_passed_on_to_another_machine_of_the_same_name(
+    visit: Visitor, catalog: Listing
+) -> None:
+    for amount in ("14", "16"):
+        make_listing(catalog.source, f"twin-{amount}", amount=Decimal(amount), title="Twin")
+    page = visit().open("/?hourly=14..14")
+    left: list[str] = []
+    page.on("request", lambda one: left.append(one.url) if "/listings/" in one.url else None)
+    held: list[Route] = []
+    page.route("**/?*hourly=16*", lambda route: held.append(route), times=1)
+    page.fill("#id_hourly", "16..16")
+    page.click("#ranked a.cell-main:has-text('Twin')")
+    page.wait_for_selector("#results.htmx-request")
+    page.evaluate("addEventListener('htmx:afterSettle', () => { document.body.id = 'settled' })")
+    held[0].continue_()
+    page.wait_for_selector("body#settled")
+    assert page.locator("a.chip:has-text('Per hour: 16..16')").count() == 1
+    assert left == []
+
+
+def test_an_answer_that_fails_is_shown_and_leaves_no_press_behind(
+    visit: Visitor, catalog: Listing
+) -> None:
+    page = visit().open("/?show=hourly")
+    held: list[Route] = []
+    page.route("**/?*hourly=12*", lambda route: held.append(route), times=1)
+    page.fill("#id_hourly", "12..30")
+    page.click("#ranked thead a:has-text('Per hour')")
+    page.wait_for_selector("#results.htmx-request")
+    page.route("**/?*hourly=12*", lambda route: route.fulfill(status=503, body="no"), times=1)
+    held[0].fulfill(status=500, body="no")
+    page.wait_for_selector("text=no")
+    assert "hourly=12..30" in page.url
+    assert "sort=" not in page.url.replace("sort=&", "")
