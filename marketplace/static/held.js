@@ -1,7 +1,7 @@
 "use strict";
 // A link or button of an answer that is being drawn anew acts in the new answer: in the old one it
 // would go on from the question before, and what was just typed would be lost. It is found there by
-// its words, so one whose words stand twice, as a plan's name in a table, is not held.
+// its words and by what it leads to; what stands twice, as a plan's name in a table, is not held.
 const SOON = 600; // ms in which a change has become a request
 let asked = null; // the form that changed last, when it did, and the mark of what was pressed since
 let since = -Infinity;
