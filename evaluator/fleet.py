@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +31,10 @@ WAITING = frozenset(
 )
 """The catalog itself says that it cannot be had now, and not when."""
 PLENTY = np.iinfo(np.int32).max
+MOST_TERMS = 8
+"""Terms whose columns are kept, tens of bytes for each offer: a workload names any currency."""
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,9 @@ class Fleet:
     prices: Prices
     members: Column
     ends: Column
-    _rates: dict[Terms, Rates] = field(default_factory=dict)
-    _orders: dict[Terms, Order] = field(default_factory=dict)
-    _lanes: dict[Terms, Lanes] = field(default_factory=dict)
+    _rates: OrderedDict[Terms, Rates] = field(default_factory=OrderedDict)
+    _orders: OrderedDict[Terms, Order] = field(default_factory=OrderedDict)
+    _lanes: OrderedDict[Terms, Lanes] = field(default_factory=OrderedDict)
 
     @classmethod
     def of(cls, offerings: Iterable[Offering], machines: Mapping[str, Machine]) -> Fleet:
@@ -89,25 +95,22 @@ class Fleet:
         return len(self.table)
 
     def rates(self, terms: Terms) -> Rates:
-        if terms not in self._rates:
-            self._rates[terms] = self.prices.rates(terms)
-        return self._rates[terms]
+        return _once(self._rates, terms, lambda: self.prices.rates(terms))
 
     def lanes(self, terms: Terms, inside: Column) -> Lanes:
         """The groups of the offers that are `inside`, lane by lane."""
         if not inside.all():
             return self._order(terms).lanes(*self._groups(inside))
-        if terms not in self._lanes:
-            self._lanes[terms] = self._order(terms).lanes(*self._groups(inside))
-        return self._lanes[terms]
+        order = self._order(terms)
+        return _once(self._lanes, terms, lambda: order.lanes(*self._groups(inside)))
 
     def _order(self, terms: Terms) -> Order:
-        if terms not in self._orders:
-            rates = self.rates(terms)
-            billed = np.nan_to_num(rates.billed_hours, nan=-1.0)
-            signs = (self.machine, billed, rates.spot, self.waits, self.offered)
-            self._orders[terms] = Order.of(signs, rates.per_hour)
-        return self._orders[terms]
+        return _once(self._orders, terms, lambda: self._ordered(self.rates(terms)))
+
+    def _ordered(self, rates: Rates) -> Order:
+        billed = np.nan_to_num(rates.billed_hours, nan=-1.0)
+        signs = (self.machine, billed, rates.spot, self.waits, self.offered)
+        return Order.of(signs, rates.per_hour)
 
     def in_regions(self, needs: Needs) -> Column:
         """Whether each offer lies in a wanted region or zone. All do where none is named."""
@@ -148,6 +151,15 @@ class Fleet:
         if len(held) == 1:
             return (self.table.offer(offer),)
         return tuple(self.table.offer(place) for place in held[inside[held]])
+
+
+def _once(held: OrderedDict[Terms, Kept], terms: Terms, make: Callable[[], Kept]) -> Kept:
+    found = held.get(terms)
+    if found is None:
+        found = held[terms] = make()
+        while len(held) > MOST_TERMS:
+            held.popitem(last=False)
+    return found
 
 
 NOWHERE = np.array([], dtype=np.int64)

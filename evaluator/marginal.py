@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import pairwise
 
 from evaluator.bills import BILLED_HOURS, Job, Price, bill_of, spent_on
 from evaluator.prices import TimeUnit
@@ -31,10 +30,11 @@ JobOf = Callable[[Point], Job]
 class Step:
     """One row: so many GPUs. `hours` and `cost` are of a job with an end.
 
-    `ratio` is the cost of the job against the row before, at one price per GPU, and `here` that of
-    a token at what so many GPUs cost, None where nobody says. `saved_hour` is
-    what each hour that the added GPUs save costs, typical ends: negative where they pay for
-    themselves, None where they save none or nobody states a price.
+    It is held against the fastest row before it, typical ends: what is worse than fewer GPUs is no
+    step to start from. `ratio` is the cost of the job at one price per GPU, and `here` that of a
+    token at what so many GPUs cost, None where nobody says. `saved_hour` is what each hour that the
+    added GPUs save costs: negative where they pay for themselves, None where they save none or
+    nobody states a price.
     """
 
     gpus: int
@@ -57,7 +57,7 @@ class Step:
         return f"each saved hour costs {self.saved_hour:,.2f}"
 
     def _of_a_token(self, ratio: float) -> str:
-        """Against the row before. A machine that is rented whole costs the same either way."""
+        """A machine that is rented whole costs the same either way."""
         by_gpu = f"{ratio:.2f} times where each GPU is paid"
         if self.here is None:
             return f"a token costs {by_gpu}"
@@ -86,7 +86,15 @@ def marginal_table(
     for point in ordered:
         price = _price(per_hour(point.gpus), unit)
         rows.append(_row(point, price, _ending(point, tokens, price, job_of)))
-    return (*rows[:1], *(_against(before, row) for before, row in pairwise(rows)))
+    return tuple(_each_against_the_fastest(rows))
+
+
+def _each_against_the_fastest(rows: Iterable[Step]) -> Iterator[Step]:
+    fastest = None
+    for row in rows:
+        yield _against(fastest, row) if fastest else row
+        if fastest is None or row.rate.typical > fastest.rate.typical:
+            fastest = row
 
 
 def _price(per_hour: Decimal | None, unit: TimeUnit) -> Price | None:
@@ -114,7 +122,7 @@ def _row(point: Point, price: Price | None, ending: Ending) -> Step:
 
 
 def _against(before: Step, row: Step) -> Step:
-    """The row with what it adds to the one before it."""
+    """The row with what it adds to one before it."""
     ratio = cost_ratio((before.gpus, before.rate.typical), (row.gpus, row.rate.typical))
     here = None
     if before.per_million and row.per_million and before.per_million.typical:

@@ -96,7 +96,7 @@ def fit_serial(pairs: Sequence[tuple[int, float]]) -> Fits | None:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """One more step of a curve: from the point before to `point`."""
+    """One more step of a curve: to `point` from the fastest before it, by the low ends."""
 
     point: Point
     efficiency: float
@@ -113,12 +113,12 @@ def gains(points: Sequence[Point]) -> list[Gain]:
         return []
     ordered = sorted(points, key=lambda point: point.gpus)
     base = _pair(ordered[0])
-    single, found = base[1] / base[0], []
-    for before, point in zip([ordered[0], *ordered], ordered, strict=False):
+    single, fastest, found = base[1] / base[0], base, []
+    for point in ordered:
         at = _pair(point)
-        added = at[0] > before.gpus
-        worth = marginal_value(_pair(before), at, single) if added else 1.0
+        worth = marginal_value(fastest, at, single) if at[0] > fastest[0] else 1.0
         found.append(Gain(point, strong_efficiency(base, at), worth))
+        fastest = max(fastest, at, key=lambda pair: pair[1])
     return found
 
 

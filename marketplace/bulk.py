@@ -42,9 +42,11 @@ class Moment(Plainly, Func):
     output_field = FloatField()
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """A text there: whole seconds, and behind them their fraction if it has one."""
+        """A text there: whole seconds, and behind them their fraction if it has one. The seconds
+        are read alone, as SQLite counts a fraction of .9995 and more as one more of them.
+        """
         text = "%(expressions)s"
-        sums = f"strftime('%%%%s', {text}) + CAST(substr({text}, 20) AS REAL)"
+        sums = f"strftime('%%%%s', substr({text}, 1, 19)) + CAST(substr({text}, 20) AS REAL)"
         return self.as_sql(compiler, connection, template=sums, **context)
 
 

@@ -26,12 +26,16 @@ PLACES = Decimal("1e-8")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InForce:
-    """In the order in which they were written: the key, the listing and the quote of each."""
+    """In the order in which they were written: the key, the listing and the quote of each.
+
+    `joined` counts prices that were read since all were: quotes hold what stood there before.
+    """
 
     keys: Column
     digests: Column
     listings: Column
     quotes: Coded
+    joined: int = 0
 
     @classmethod
     def whole(cls) -> InForce:
@@ -46,7 +50,7 @@ class InForce:
         keys, digests = columns_of(rows, pk=np.int64, digest=np.int64)
         at, same = found_in((self.keys, self.digests), (keys, digests))
         new = keys[~same]
-        if len(new) > len(self.keys) * FEW:
+        if len(new) > len(self.keys) * FEW or self.joined + len(new) > len(keys):
             return InForce.whole()
         if len(keys) == len(self.keys) and not len(new):
             return self
@@ -63,6 +67,7 @@ class InForce:
             np.append(self.digests[rows], other.digests)[order],
             np.append(self.listings[rows], other.listings)[order],
             self.quotes.at_rows(rows).followed_by(other.quotes.each()).at_rows(order),
+            self.joined + len(other.keys),
         )
 
 

@@ -147,10 +147,12 @@ def _locked(corrections: Words, rows: Column) -> Iterator[tuple[int, Mapping[str
 
 
 def machines_on(held: Stock, wanted: Iterable[str]) -> dict[str, Machine]:
-    """By configuration. Any listing of one stands for all: the evaluator treats them alike."""
-    words = held.words["configuration"]
-    numbers, firsts = np.unique(words.number, return_index=True)
-    first = dict(zip(numbers.tolist(), held.keys[firsts].tolist(), strict=True))
+    """By configuration of what is offered. Any listing of one stands for all: the evaluator treats
+    them alike. One that has gone does not: what is known of it may have expired since.
+    """
+    words, offered = held.words["configuration"], np.flatnonzero(~held.gone)
+    numbers, firsts = np.unique(words.number[offered], return_index=True)
+    first = dict(zip(numbers.tolist(), held.keys[offered[firsts]].tolist(), strict=True))
     number = {name: at for at, name in enumerate(words.names)}
     keys = {first[number[name]]: name for name in wanted}
     found = dict(_plain(Listing.objects.filter(pk__in=keys)))

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Min, Q, QuerySet
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from evaluator.findings import Code, Finding, finding
@@ -221,12 +222,15 @@ def _doubtful(listings: QuerySet[Listing]) -> QuerySet[Listing]:
 
 
 def one_listing_each(configurations: Iterable[str]) -> QuerySet[Listing]:
-    """Any listing of a configuration stands for all: the evaluator treats them alike."""
+    """Any listing of a configuration stands for all: the evaluator treats them alike. One that has
+    gone does so only for others like it: it is not fingerprinted again when a fact of it expires.
+    """
+    first = Coalesce(Min("pk", filter=Q(gone_at=None)), Min("pk"))
     firsts = (
         Listing.objects.filter(configuration__in=configurations)
         .order_by()
         .values("configuration")
-        .annotate(first=Min("pk"))
+        .annotate(first=first)
         .values_list("first", flat=True)
     )
     return Listing.objects.filter(pk__in=list(firsts)).prefetch_related(own_facts())

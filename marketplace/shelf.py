@@ -120,8 +120,10 @@ class Shelf:
             rows = order[~(self.gone | np.isnan(counts))[order]]
             names = (*self.words["gpu"].folded, "")
             said = (names[number] for number in self.words["gpu"].number[rows].tolist())
+            kinds: dict[tuple[str, int], list[int]] = {}
             for name, count, key in zip(said, counts[rows], self.keys[rows].tolist(), strict=True):
-                self._kinds.setdefault((name, int(count)), []).append(key)
+                kinds.setdefault((name, int(count)), []).append(key)
+            self._kinds.update(kinds)  # at once: another thread takes what is begun for the whole
         return self._kinds.get((gpu.casefold(), gpus), ())
 
     def settle(self, rows: Iterable[Listing]) -> None:

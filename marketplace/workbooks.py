@@ -35,8 +35,11 @@ class Rented:
 
 @lru_cache(maxsize=64)
 def name_of(workload: Workload) -> str:
-    """Its fingerprint, which is made of every dimension of its model: read once."""
-    return workload.fingerprint()
+    """Its fingerprint, which is made of every dimension of its model: read once. With what budgets
+    and findings quote of the model: whoever pastes one may have called another so.
+    """
+    shape = workload.model
+    return f"{workload.fingerprint()} {(shape.name, shape.source)!r}"
 
 
 _lock = Lock()
@@ -46,7 +49,7 @@ _tables: OrderedDict[tuple[str, str, Rented, int], Growth] = OrderedDict()
 
 
 def workbook_of(workload: Workload) -> Workbook:
-    """The same for workloads that every verdict treats alike."""
+    """The same for workloads that every verdict treats alike, of models that are called alike."""
     key = name_of(workload)
     with _lock:
         book = _books.setdefault(key, Workbook(workload))

@@ -78,3 +78,13 @@ def test_without_a_price_a_token_is_told_by_the_gpu_alone() -> None:
 
 def test_no_hour_saved_has_no_price() -> None:
     assert cost_of_saved_hour((Decimal(1), 1.0), (Decimal(2), 1.0)) is None
+
+
+def test_a_row_is_held_against_the_fastest_before_it() -> None:
+    """A slower one between them is no base from which the next would look cheap."""
+    _, slower, faster = marginal_table(points((1, 1), (2, 0.5), (4, 2)), 90 * 10**6, two_each)
+    assert slower.words == "no hour is saved"
+    assert faster.ratio == pytest.approx(2)
+    assert faster.words == "each saved hour costs 4.00"
+    _, _, again = marginal_table(points((1, 1), (2, 0.5), (4, 1)), 90 * 10**6, two_each)
+    assert again.words == "no hour is saved"

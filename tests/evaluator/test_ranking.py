@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 from evaluator.candidates import Candidate
-from evaluator.fleet import Fleet
+from evaluator.fleet import MOST_TERMS, Fleet
 from evaluator.jobs import Workload
 from evaluator.ranking import Cut, Ranking
 from evaluator.shortlist import judge_fleet, shortlist
@@ -86,6 +88,15 @@ def test_every_offer_is_shown_or_counted_whatever_a_cut_leaves_out(name: str) ->
     assert len(seen) + sum(found.hidden.values()) == found.total
     assert all(count >= 0 for count in found.hidden.values())
     assert ("left out" in found.hidden) == bool(len(out))
+
+
+def test_currencies_that_were_asked_for_do_not_pile_up() -> None:
+    workload, fleet, _ = made("train in time", 30)
+    for name in (*(f"X{chr(65 + at)}X" for at in range(MOST_TERMS + 4)), "USD"):
+        asked = replace(workload, budget_amount=Decimal(1), budget_currency=name)
+        found = shortlist(asked, fleet, 5, judged=judge_fleet(asked, fleet))
+        assert max(map(len, (fleet._rates, fleet._orders, fleet._lanes))) <= MOST_TERMS
+    assert found == shortlist(asked, made("train in time", 30)[1], 5)
 
 
 def test_a_row_is_found_by_its_offer_and_plan() -> None:

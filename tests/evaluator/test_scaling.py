@@ -92,3 +92,11 @@ def test_a_weak_curve_grows_the_work_with_the_gpus() -> None:
     assert grown(served(concurrency=4), 8, 2).serving.concurrency == 16  # type: ignore[union-attr]
     points = weak_curve(trained(global_batch=16), machine(), [4, 8])
     assert [point.gpus for point in points] == [4, 8]
+
+
+def test_an_added_gpu_is_worth_what_it_brings_over_the_fastest_before() -> None:
+    curve = [Point(Plan(dp=gpus), exact(rate)) for gpus, rate in ((2, 4.0), (3, 1.0), (4, 3.0))]
+    assert [(gain.pays, gain.marginal) for gain in gains(curve)[1:]] == [
+        (False, -1.5),
+        (False, -0.25),
+    ]

@@ -233,6 +233,28 @@ def words_of(offered: Offered, name: str) -> Iterator[str]:
     return ([*words.names, ""][at] for at in words.number.tolist())
 
 
+def test_what_expired_of_a_listing_that_has_gone_is_not_said_of_one_that_is_offered() -> None:
+    source, now = make_source(), timezone.now()
+    rows = [make_listing(source, "gone"), make_listing(source, "offered")]
+    for row in rows:
+        Fact.objects.create(
+            listing=row, name="link", value="nvswitch", grade=Grade.MEASURED, as_of=now,
+            source="x", ran_by=RanBy.CURATOR,
+        )  # fmt: skip
+    assert rankings.name_configurations(Listing.objects.all()) == 2
+    Listing.objects.filter(pk=rows[0].pk).update(gone_at=now)
+    Fact.objects.filter(listing=rows[0]).update(expires_at=now - timedelta(hours=1))
+    offered, plain = offered_to(None), rankings._read(rankings._named(), {})
+    for held in (offered, plain):
+        ((configuration, machine),) = held.machines.items()
+        assert machine.fingerprint() == configuration
+    (representative,) = rankings.one_listing_each(offered.machines)
+    assert representative.pk == rows[1].pk
+    rows[1].delete()
+    (representative,) = rankings.one_listing_each(offered.machines)
+    assert representative.pk == rows[0].pk
+
+
 def test_offers_are_written_out_as_they_were(source: Source, site: Site) -> None:
     world = World(1, site, source)
     world.ask_for_more()

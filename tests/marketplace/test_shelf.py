@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -77,6 +79,28 @@ def test_what_is_alike_is_looked_up_as_it_would_be_searched_for(
         same = {"gpu": Check("is", gpu.casefold()), "gpus": Check("eq", gpus)}
         found = held.page(held.where(same), "price", 0, 25)
         assert tuple(held.alike(gpu, gpus)) == found.keys
+
+
+class Interrupting(str):
+    """A name that calls back as soon as it is looked at, as a thread that comes in between."""
+
+    calls: list[Callable[[], object]]
+
+    def __hash__(self) -> int:
+        if self.calls:
+            self.calls.pop()()
+        return str.__hash__(self)
+
+
+def test_who_asks_while_kinds_are_told_apart_gets_all_of_a_kind() -> None:
+    held = made([4, 4, 4], ["H100", "L4", "H100"])
+    held.numbers["price"] = np.array([1.0, 2.0, 3.0])  # type: ignore[index]
+    name, found = Interrupting("l4"), list[Sequence[int]]()
+    name.calls = [lambda: found.append(tuple(held.alike("H100", 4)))]
+    held.words["gpu"] = replace(held.words["gpu"], folded=("h100", name))  # type: ignore[index]
+    assert held.alike("H100", 4) == [3, 9]
+    assert found == [(3, 9)]
+    assert not name.calls
 
 
 def test_a_place_counts_although_its_row_passes_no_longer() -> None:

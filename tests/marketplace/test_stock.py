@@ -83,6 +83,25 @@ def test_names_that_nobody_has_any_more_do_not_pile_up(
         assert len(held.words["title"].names) <= 18
 
 
+def test_prices_that_nobody_asks_any_more_do_not_pile_up(
+    rows: list[Listing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_force, "FEW", 1)
+    held = InForce.whole()
+    for turn in range(40):
+        Price.objects.filter(listing=rows[turn % 9]).update(amount=Decimal(turn + 1))
+        held = held.renewed()
+        assert len(held.quotes.values) <= 18
+
+
+def test_a_moment_just_before_a_second_is_read_as_it_is(rows: list[Listing]) -> None:
+    moment = timezone.now().replace(microsecond=999_999)
+    Listing.objects.filter(pk=rows[0].pk).update(last_seen=moment, gone_at=moment)
+    held = Stock.whole()
+    seen, gone_at = (held.numbers[name][0] for name in ("seen", "gone_at"))
+    assert (seen, gone_at) == pytest.approx((moment.timestamp(),) * 2, abs=1e-5)
+
+
 def test_a_catalog_without_rows_can_be_filled() -> None:
     held, prices = Stock.whole(), InForce.whole()
     make_listing(make_source())
