@@ -25,6 +25,7 @@ from evaluator.units import SECONDS_PER_HOUR
 from marketplace.expressions import Node, fold
 from marketplace.versions import Version, catalog_version
 from marketplace.words import Words, compared
+from marketplace.workbooks import name_of
 
 MOST_JUDGED = 8
 """Workloads whose judgements each process keeps for one state of the catalog."""
@@ -114,8 +115,10 @@ class Offered:
         return np.isnan(self.table.seen) | (self.table.seen > moment.timestamp())
 
     def judged_for(self, workload: Workload) -> Judged:
-        """Judged once for each workload while the catalog stays as it is."""
-        key = workload.fingerprint()
+        """Judged once for each workload while the catalog stays as it is. Findings quote the name
+        of a model, which may be somebody's own.
+        """
+        key = name_of(workload)
         return _once(self.judged, key, MOST_JUDGED, lambda: judge_fleet(workload, self.fleet))
 
     def ranking_of(self, key: Hashable, rank: Callable[[], Ranking]) -> Ranking:

@@ -6,14 +6,17 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from django.utils import timezone
 
 from evaluator.growth import growth
-from evaluator.workload import workload_presets
+from evaluator.workload import parse_workload, workload_presets
 from marketplace import workbooks
 from marketplace.forms import preset
 from marketplace.machines import machine_of
 from marketplace.models import Listing
+from marketplace.rankings import Asking, offered_to, ranked_of
 from marketplace.workbooks import Rented, growth_of, judge_machine, name_of, workbook_of
+from tests.pages.catalog import make_listing, make_source
 
 EIGHT = Listing(
     gpu_model="H100", form_factor="SXM", gpu_count=8, vram_bytes_per_gpu=80 * 10**9, link="nvswitch"
@@ -68,3 +71,13 @@ def test_the_words_of_a_pasted_model_are_not_told_of_a_preset_like_it() -> None:
     for workload, told in ((pasted, True), (published, False)):
         plan = judge_machine(workload, machine).plans[0].plan
         assert ("somebody" in repr(workbook_of(workload).budget(plan))) is told
+
+
+@pytest.mark.django_db
+def test_the_name_of_a_pasted_model_is_told_to_nobody_who_pastes_one_like_it() -> None:
+    make_listing(make_source())
+    for name, told in (("acme/one", True), ("somebody/other", False)):
+        model = {"_name_or_path": name, "total_params": 7 * 10**9}
+        workload = parse_workload({"task": "serve", "model": model})
+        found = ranked_of(workload, offered_to(None), Asking(), timezone.now())
+        assert ("acme/one" in repr(found)) is told
