@@ -50,6 +50,7 @@ def test_only_routes_of_this_list_are_public() -> None:
         "glossary",
         "learn",
         "plans",
+        "saved",  # it sends strangers to the login itself, to lead them back to their answer
         "scaling",
         "shared",
         "shortlist",
@@ -69,7 +70,8 @@ def test_only_routes_of_this_list_are_public() -> None:
 
 
 def test_every_other_route_sends_a_stranger_to_the_login(client: Client) -> None:
-    for address in ("/admin/", "/admin/marketplace/listing/", "/admin/auth/user/1/change/"):
+    admin = ("/admin/", "/admin/marketplace/listing/", "/admin/auth/user/1/change/")
+    for address in (*admin, "/saved/"):
         response = client.get(address)
         assert response.status_code == 302
         assert response["Location"].startswith(("/admin/login/", "/login/"))
