@@ -127,7 +127,7 @@ def test_every_alias_of_a_graphics_card_reads_as_its_model() -> None:
 def test_a_megabyte_of_bait_is_read_in_linear_time(bait: str) -> None:
     """Eight times the text takes about eight times the work; backtracking would take 64 times."""
     eighth, whole = _work(bait[: len(bait) // 8]), _work(bait)
-    assert whole < 24 * eighth + 0.1
+    assert whole < 40 * eighth + 0.5
 
 
 def _work(text: str) -> float:
