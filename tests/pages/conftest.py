@@ -67,11 +67,9 @@ class Visit:
     home: str
     requests: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
-    cut_off: bool = False
 
     def __post_init__(self) -> None:
         self.page.on("request", self._note)
-        self.page.on("requestfailed", self._miss)
         self.page.on("pageerror", lambda error: self.told.append(str(error)))
         self.page.on("console", self._listen)
 
@@ -82,14 +80,11 @@ class Visit:
         if message.type in ("error", "warning"):  # type: ignore[attr-defined]
             self.told.append(message.text)  # type: ignore[attr-defined]
 
-    def _miss(self, request: Request) -> None:
-        self.cut_off |= request.failure == "net::ERR_ABORTED"
-
     @property
     def complaints(self) -> list[str]:
         """Without those of a request that was under way when the page was left: a page that asks
         every few seconds may be left at any moment."""
-        return [said for said in self.told if not (self.cut_off and LEFT_BEHIND.match(said))]
+        return [said for said in self.told if not LEFT_BEHIND.match(said)]
 
     def open(self, address: str, *, settled: bool = False) -> Page:
         """The page once it is loaded; with `settled`, once it has asked for nothing for a while."""
